@@ -1,0 +1,41 @@
+# `make run` and `make test` each do all of their own set-up in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: run test lint format types unit clean
+
+run: .venv/.stamp-run
+	$(BIN)/teo demo
+
+test: lint types unit
+
+lint: .venv/.stamp-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.stamp-test
+	$(BIN)/mypy
+
+unit: .venv/.stamp-test
+	$(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+
+format: .venv/.stamp-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.stamp-run: .venv/bin/python pyproject.toml
+	$(PIP) install --editable .
+	touch $@
+
+# torch comes from constraints.txt: an open range would pull several GB of GPU packages.
+.venv/.stamp-test: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt torch
+	$(PIP) install --constraint constraints.txt --editable '.[train,tensorboard,dev]'
+	touch .venv/.stamp-run $@
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,5 @@
+"""`python -m teo` is the command `teo`."""
+
+from teo.cli.app import main
+
+main()

@@ -1,0 +1,1 @@
+"""The command line: one small file per verb, none of which imports more than it needs to print its help."""
