@@ -1,0 +1,203 @@
+"""Editing operations in two forms: positioned edits that can be executed, and the paper's string that models write.
+
+An `EditScript` says exactly what changes where. An `Operation` is what the paper's notation can express: which text
+goes, which text comes, but not where an insertion goes (section 3.3). The string form is lossless for operations:
+markers that occur in a user's text are escaped with a backslash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from teo.errors import InputError
+
+INSERT, DELETE, REPLACE = "[I]", "[D]", "[R]"
+Order = Literal["position", "insertions-first"]
+
+_MARKER = re.compile(r"(\\*)(\[(?:I|D|R|P|SEP|CLS)\])")
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """New text before the character at `start`."""
+
+    start: int
+    new: str
+    op = "insert"
+    old = ""
+
+    @property
+    def end(self) -> int:
+        return self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """New text in the place of `old`, which stands from `start` to `end`."""
+
+    start: int
+    end: int
+    old: str
+    new: str
+    op = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """`old` goes, and nothing comes in its place."""
+
+    start: int
+    end: int
+    old: str
+    op = "delete"
+    new = ""
+
+
+Edit = Insert | Replace | Delete
+
+
+def make_edit(start: int, old: str, new: str) -> Edit:
+    """Return the edit that puts `new` where `old` stands."""
+    end = start + len(old)
+    if not old:
+        return Insert(start, new)
+    return Replace(start, end, old, new) if new else Delete(start, end, old)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the paper's notation: `old` empty is an insertion, `new` empty a pure deletion."""
+
+    old: str
+    new: str
+
+    @property
+    def is_insertion(self) -> bool:
+        return not self.old
+
+    def __str__(self) -> str:
+        old, new = _escape(self.old), _escape(self.new)
+        parts = [INSERT, new] if self.is_insertion else [DELETE, old, REPLACE, new]
+        return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class EditScript:
+    """All edits of one utterance, in order of position, none overlapping. Empty: nothing to change."""
+
+    edits: tuple[Edit, ...] = ()
+
+    def __post_init__(self) -> None:
+        reached = 0
+        for edit in self.edits:
+            if edit.start < reached:
+                raise InputError(
+                    f"edits must be in order and must not overlap; found one at {edit.start} after {reached}"
+                )
+            reached = edit.end
+
+    def __bool__(self) -> bool:
+        return bool(self.edits)
+
+    def __len__(self) -> int:
+        return len(self.edits)
+
+    def __iter__(self) -> Iterator[Edit]:
+        return iter(self.edits)
+
+    def apply(self, text: str) -> str:
+        """Return the text with every edit made; the edits must have been derived from that text."""
+        pieces, reached = [], 0
+        for edit in self.edits:
+            if text[edit.start : edit.end] != edit.old or edit.start > len(text):
+                raise InputError(
+                    f"edit at {edit.start}: expected {edit.old!r}, found {text[edit.start : edit.end]!r}; "
+                    "apply a script only to the text it was derived from"
+                )
+            pieces += [text[reached : edit.start], edit.new]
+            reached = edit.end
+        return "".join([*pieces, text[reached:]])
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What the paper's notation keeps of this script; changes of white space alone have no operation."""
+        kept = (Operation(edit.old.strip(), edit.new.strip()) for edit in self.edits)
+        return tuple(operation for operation in kept if operation.old or operation.new)
+
+    def to_dicts(self) -> list[dict[str, str | int]]:
+        """Return the edits as the record shows them."""
+        return [
+            {"op": edit.op, "start": edit.start, "end": edit.end, "old": edit.old, "new": edit.new}
+            for edit in self.edits
+        ]
+
+
+def apply_edits(script: EditScript, text: str) -> str:
+    """Return the text with every edit of the script made."""
+    return script.apply(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedOperations:
+    """What a string in the paper's notation says; `well_formed` is false where something had to be dropped."""
+
+    operations: tuple[Operation, ...]
+    well_formed: bool
+
+
+def format_operations(operations: Iterable[Operation], order: Order = "position") -> str:
+    """Return the paper's string: by position (its text and figure) or insertions first (its equation 2)."""
+    listed = list(operations)
+    if order == "insertions-first":
+        listed.sort(key=lambda operation: not operation.is_insertion)  # stable: each kind stays in order
+    return " ".join(str(operation) for operation in listed)
+
+
+def parse_operations(text: str) -> ParsedOperations:
+    """Return the operations that a string says, whatever the string is; never raises."""
+    return read_operations(split_markers(text))
+
+
+def split_markers(text: str) -> list[tuple[str, str]]:
+    """Return (marker, text after it) for each marker; text before the first has the marker ""."""
+    pieces: list[tuple[str, str]] = []
+    marker, buffer, reached = "", [], 0
+    for match in _MARKER.finditer(text):
+        slashes = len(match.group(1))
+        buffer.append(text[reached : match.start()] + "\\" * (slashes // 2))
+        reached = match.end()
+        if slashes % 2 or match.group(2) not in (INSERT, DELETE, REPLACE):
+            buffer.append(match.group(2))
+        else:
+            pieces.append((marker, "".join(buffer).strip()))
+            marker, buffer = match.group(2), []
+    buffer.append(text[reached:])
+    pieces.append((marker, "".join(buffer).strip()))
+    return pieces if pieces[0][1] else pieces[1:]
+
+
+def read_operations(pieces: Iterable[tuple[str, str]]) -> ParsedOperations:
+    """Return the operations that (marker, text) pieces say; pieces that fit no operation are dropped and flagged."""
+    operations: list[Operation] = []
+    pending: str | None = None
+    well_formed = True
+    for marker, text in pieces:
+        if pending is not None and marker != REPLACE:
+            well_formed, pending = False, None  # [D] x with no [R] after it
+        if marker == DELETE and text:
+            pending = text
+        elif marker == REPLACE and pending is not None:
+            operations.append(Operation(pending, text))
+            pending = None
+        elif marker == INSERT and text:
+            operations.append(Operation("", text))
+        else:
+            well_formed = False
+    return ParsedOperations(tuple(operations), well_formed and pending is None)
+
+
+def _escape(text: str) -> str:
+    return _MARKER.sub(lambda match: match.group(1) * 2 + "\\" + match.group(2), text)
