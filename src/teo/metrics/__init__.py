@@ -1,0 +1,17 @@
+"""The field's metrics with their recipes: exact match, BLEU, ROUGE, restoration, stage flow, significance."""
+
+from teo.metrics.flow import StageFlow, final_em_from_rates, stage_flow
+from teo.metrics.rows import Row, read_rows
+from teo.metrics.scorer import Comparison, ScoreReport, compare_rows, score_rows
+
+__all__ = [
+    "Comparison",
+    "Row",
+    "ScoreReport",
+    "StageFlow",
+    "compare_rows",
+    "final_em_from_rates",
+    "read_rows",
+    "score_rows",
+    "stage_flow",
+]

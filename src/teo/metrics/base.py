@@ -1,0 +1,140 @@
+"""What every number is made of: per-example statistics, their sums, one formula on the sums, and a printed recipe.
+
+A `Metric` turns one example into a few statistics and sums of statistics into its numbers. Because every number is a
+function of sums, resampled intervals and paired tests (`teo.metrics.significance`) need nothing from the metric.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from teo import __version__
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One scored row in units: the utterance as given, the reference rewrite and the system's rewrite."""
+
+    current: tuple[str, ...]
+    reference: tuple[str, ...]
+    prediction: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The recipe of a number: which definition, on which units, with which settings."""
+
+    metric: str
+    recipe: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        recipe = (*self.recipe, ("version", f"teo-{__version__}"))
+        return "|".join([self.metric, *(f"{name}:{value}" for name, value in recipe)])
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The lowest and the highest value of a 95% interval."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"[{self.low:.4f}, {self.high:.4f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One number by name, as a fraction; `value` is None where there was nothing to count."""
+
+    name: str
+    value: float | None
+    signature: Signature
+    interval: Interval | None = None
+
+    def __str__(self) -> str:
+        value = "-" if self.value is None else f"{self.value:.4f}"
+        interval = "" if self.interval is None else f" {self.interval}"
+        return f"{self.name} = {value}{interval} ({self.signature})"
+
+
+class Metric(ABC):
+    """A family of numbers computed from the same per-example statistics."""
+
+    names: tuple[str, ...]
+    """The names of its numbers, in the order of `aggregate`."""
+    size: int
+    """How many statistics an example has."""
+
+    @abstractmethod
+    def statistics(self, example: Example) -> tuple[float, ...]:
+        """Return what one example adds to the sums."""
+
+    @abstractmethod
+    def aggregate(self, sums: FloatArray) -> FloatArray:
+        """Return the numbers for sums of statistics (last axis); not a number where there is nothing to count."""
+
+    @abstractmethod
+    def signatures(self, units: str) -> tuple[Signature, ...]:
+        """Return the recipe of each number, given the name of the units it is counted in."""
+
+    def collect(self, examples: Iterable[Example]) -> FloatArray:
+        """Return the statistics of all examples, one row each."""
+        return np.array([self.statistics(example) for example in examples], dtype=np.float64)
+
+    def score(self, sums: FloatArray, units: str) -> tuple[Score, ...]:
+        """Return the numbers for sums of statistics, each with its recipe."""
+        triples = zip(self.names, self.aggregate(sums).tolist(), self.signatures(units), strict=True)
+        return tuple(Score(name, None if math.isnan(value) else value, recipe) for name, value, recipe in triples)
+
+
+class Suite(Metric):
+    """Several metrics as one, so that they share one pass, one resampling and one table."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self.metrics = tuple(metrics)
+        self.names = tuple(name for metric in metrics for name in metric.names)
+        self.size = sum(metric.size for metric in metrics)
+
+    def statistics(self, example: Example) -> tuple[float, ...]:
+        """Return the statistics of all metrics, one after the other."""
+        return tuple(value for metric in self.metrics for value in metric.statistics(example))
+
+    def split(self, sums: FloatArray) -> list[FloatArray]:
+        """Return the sums that belong to each metric."""
+        ends = np.cumsum([metric.size for metric in self.metrics])
+        return np.split(sums, ends[:-1], axis=-1)
+
+    def aggregate(self, sums: FloatArray) -> FloatArray:
+        """Return the numbers of all metrics, one after the other."""
+        parts = zip(self.metrics, self.split(sums), strict=True)
+        return np.concatenate([metric.aggregate(part) for metric, part in parts], axis=-1)
+
+    def signatures(self, units: str) -> tuple[Signature, ...]:
+        """Return the recipe of each number of all metrics."""
+        return tuple(signature for metric in self.metrics for signature in metric.signatures(units))
+
+
+def divide(part: FloatArray, whole: FloatArray, otherwise: float) -> FloatArray:
+    """Return part / whole, and `otherwise` where the whole is zero."""
+    result = np.full(np.broadcast(part, whole).shape, otherwise, dtype=np.float64)
+    np.divide(part, whole, out=result, where=whole != 0)
+    return result
+
+
+def ngrams(units: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    """Return the n-grams of a sequence in order; none where it is shorter than n."""
+    return list(zip(*(units[k:] for k in range(n)), strict=False))  # the shortest tail ends the last n-gram
+
+
+def units_or_blank(units: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the units as RUN's scorer has them for BLEU and restoration: an empty text is one blank unit."""
+    return units or ("",)

@@ -1,0 +1,119 @@
+"""The rows that are scored: {"current", "reference", "prediction"}, checked, and split into units."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from teo.errors import InputError
+from teo.metrics.base import Example
+from teo.units import scoring_units
+
+FIELDS = ("current", "reference", "prediction")
+_BLANK = b" \t\r\n\xef\xbb\xbf"  # white space, and the mark that some editors put before UTF-8
+_FORM = '{"current": "...", "reference": "...", "prediction": "..."}'
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row as text; `place` says where it stands, for messages."""
+
+    current: str
+    reference: str
+    prediction: str
+    place: str = "row"
+
+    @classmethod
+    def from_json(cls, value: object, place: str) -> Row:
+        """Return the row that a JSON object says; keys other than the three are ignored."""
+        if not isinstance(value, Mapping):
+            raise InputError(f"{place}: expected an object {_FORM}, found {_kind(value)}")
+        texts = []
+        for field in FIELDS:
+            if field not in value:
+                raise InputError(f"{place}: {field}: missing; a row is {_FORM}")
+            if not isinstance(value[field], str):
+                raise InputError(f"{place}: {field}: expected a string, found {_kind(value[field])}")
+            texts.append(value[field])
+        current, reference, prediction = texts
+        return cls(current, reference, prediction, place)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a JSONL file; blank lines are passed over."""
+    try:
+        with path.open("rb") as lines:
+            numbered = enumerate(lines, start=1)
+            rows = [_read_line(line, f"{path}:{number}") for number, line in numbered if line.strip(_BLANK)]
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; expected JSONL, one row {_FORM} per line") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if not rows:
+        raise InputError(f"{path}: expected at least one row {_FORM}, found none")
+    return rows
+
+
+def as_rows(rows: Iterable[Row | Mapping[str, object]], name: str = "rows") -> list[Row]:
+    """Return checked rows; a mapping is named by its index in messages."""
+    checked = [
+        row if isinstance(row, Row) else Row.from_json(row, f"{name}[{index}]") for index, row in enumerate(rows)
+    ]
+    if not checked:
+        raise InputError(f"{name}: expected at least one row {_FORM}, found none")
+    return checked
+
+
+def as_examples(rows: Iterable[Row], *, pretokenized: bool) -> list[Example]:
+    """Return the rows in units, lower-cased: split on white space where pretokenized, else into scoring units."""
+    split: Callable[[str], Sequence[str]] = _split_given if pretokenized else scoring_units
+    texts = ((row.current, row.reference, row.prediction) for row in rows)
+    return [Example(*(tuple(split(text)) for text in three)) for three in texts]
+
+
+def require_same_rows(first: Sequence[Row], second: Sequence[Row]) -> None:
+    """Raise where two systems were not run on the same rows in the same order."""
+    if len(first) != len(second):
+        longer, shorter = (first, second) if len(first) > len(second) else (second, first)
+        raise InputError(
+            f"{longer[len(shorter)].place}: no row to pair with, the other system has {len(shorter)} rows "
+            f"and this one {len(longer)}; both must hold the same rows in the same order"
+        )
+    for one, other in zip(first, second, strict=True):
+        for field in ("current", "reference"):
+            expected, found = getattr(one, field), getattr(other, field)
+            if expected != found:
+                raise InputError(
+                    f"{other.place}: {field}: expected {_short(expected)} as in {one.place}, found {_short(found)}; "
+                    "both must hold the same rows in the same order"
+                )
+
+
+def _read_line(line: bytes, place: str) -> Row:
+    try:
+        value = json.loads(line.decode("utf-8-sig").rstrip())
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: expected UTF-8 text, found the byte 0x{error.object[error.start]:02x}") from None
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg.removesuffix(' at')} at column {error.colno}"
+        raise InputError(f"{place}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
+    except (ValueError, RecursionError) as reason:  # a number too long, lists too deep
+        raise InputError(f"{place}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
+    return Row.from_json(value, place)
+
+
+def _split_given(text: str) -> list[str]:
+    return text.lower().split()
+
+
+def _short(text: str, most: int = 60) -> str:
+    return repr(text if len(text) <= most else f"{text[: most - 1]}…")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "nothing (null)"
+    names = {bool: "true/false", str: "a string", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return names.get(type(value), f"a {type(value).__name__}")
