@@ -1,0 +1,173 @@
+"""`teo data`: the datasets of the field: what is there, where it comes from, and its rows and edits as JSON lines."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from teo.data import Loaded, Skipped
+
+data_app = typer.Typer(help="Read, count, convert and download the field's datasets.", no_args_is_help=True)
+
+_SHOWN_SKIPPED = 10
+
+
+class History(StrEnum):
+    """How much of a TASK dialogue comes before the utterance."""
+
+    FULL = "full"
+    LAST_TWO = "last-two"
+
+
+class Forms(StrEnum):
+    """Which incomplete forms of a TASK turn are rows."""
+
+    ONE = "one"
+    BOTH = "both"
+
+
+class OperationOrder(StrEnum):
+    """The order of the operations in the paper's string."""
+
+    POSITION = "position"
+    INSERTIONS_FIRST = "insertions-first"
+
+
+Name = Annotated[str, typer.Argument(help="rewrite, res200k, task, canard, followup or jsonl.")]
+Source = Annotated[Path, typer.Argument(help="The dataset's folder or its file.")]
+Out = Annotated[Path, typer.Argument(help="The JSONL file to write; - for standard output.")]
+Split = Annotated[str, typer.Option(help="train, dev, train+dev, test or all (res200k also valid).")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at malformed rows instead of skipping them.")]
+HistoryOption = Annotated[History | None, typer.Option(help="TASK only: the whole history or its last two turns.")]
+FormsOption = Annotated[
+    Forms | None, typer.Option(help="TASK only: one incomplete form of a turn as a row, or both as two.")
+]
+
+
+@data_app.command()
+def stats(
+    name: Name,
+    path: Source,
+    *,
+    strict: Strict = False,
+    history: HistoryOption = None,
+    forms: FormsOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Print what a dataset holds, beside the paper's table, and why the numbers differ."""
+    from teo.data.stats import dataset_stats, format_stats
+
+    result = dataset_stats(name, path, strict=strict, **_options(history, forms))
+    _report_skipped(result.skipped)
+    typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=1) if as_json else format_stats(result))
+
+
+@data_app.command()
+def convert(
+    name: Name,
+    path: Source,
+    out: Out,
+    *,
+    split: Split = "all",
+    strict: Strict = False,
+    history: HistoryOption = None,
+    forms: FormsOption = None,
+) -> None:
+    """Write a dataset's rows as JSON lines: id, history, utterance, rewrite."""
+    loaded = _load(name, path, split, strict, _options(history, forms))
+    _write(out, (row.to_dict() for row in loaded.rows))
+
+
+@data_app.command()
+def edits(
+    name: Name,
+    path: Source,
+    out: Out,
+    *,
+    split: Split = "all",
+    order: Annotated[
+        OperationOrder, typer.Option(help="By position, or insertions first as in the paper's equation 2.")
+    ] = OperationOrder.POSITION,
+    strict: Strict = False,
+    history: HistoryOption = None,
+    forms: FormsOption = None,
+) -> None:
+    """Write a dataset's rows with the derived operations in the paper's notation and the positioned edits."""
+    from teo.data.writing import edit_record
+
+    loaded = _load(name, path, split, strict, _options(history, forms))
+    _write(out, (edit_record(row, order.value) for row in loaded.rows))
+
+
+@data_app.command("list")
+def list_datasets() -> None:
+    """Print the known datasets: language, licence, where each is published."""
+    from teo.data.registry import REGISTRY
+
+    for dataset in REGISTRY.values():
+        typer.echo(f"{dataset.name:<10}{dataset.language:<4}{dataset.licence:<14}{dataset.page}")
+
+
+@data_app.command()
+def download(
+    name: Annotated[str, typer.Argument(help="rewrite, res200k, task, canard or followup.")],
+    to: Annotated[Path | None, typer.Option("--to", help="Folder for the files; by default ./NAME.")] = None,
+) -> None:
+    """Fetch what a dataset publishes, check it, and say where to ask for the rest; an unfinished file is resumed."""
+    from teo.data.download import download_dataset
+    from teo.data.registry import find_dataset
+
+    dataset = find_dataset(name)
+    folder = to or Path(name)
+    typer.echo(f"{dataset.title}, licence: {dataset.licence}, published at {dataset.page}", err=True)
+    typer.echo(f"please cite: {dataset.citation}", err=True)
+    try:
+        files = download_dataset(dataset, folder)
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; run the command again to go on (what came is kept in {folder})", err=True)
+        raise typer.Exit(130) from None
+    for file in files:
+        typer.echo(str(file))
+    if dataset.remark:
+        typer.echo(f"not downloaded: {dataset.remark}", err=True)
+
+
+def _options(history: History | None, forms: Forms | None) -> dict[str, str]:
+    """Return the options that the user gave; the others keep the reader's defaults."""
+    given = {"history": history, "forms": forms}
+    return {name: value.value for name, value in given.items() if value is not None}
+
+
+def _load(name: str, path: Path, split: str, strict: bool, options: Mapping[str, str]) -> Loaded:
+    from teo.data import load_rows
+
+    loaded = load_rows(name, path, split, strict=strict, **options)
+    _report_skipped(loaded.skipped)
+    return loaded
+
+
+def _report_skipped(skipped: tuple[Skipped, ...]) -> None:
+    """Say on stderr which rows were left out, the first few by name, and how many."""
+    for item in skipped[:_SHOWN_SKIPPED]:
+        typer.echo(f"skipped {item}", err=True)
+    if skipped:
+        typer.echo(f"{len(skipped)} malformed rows skipped (--strict makes them an error)", err=True)
+
+
+def _write(out: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write the records to a file or to standard output."""
+    from teo.data.writing import write_jsonl
+
+    if str(out) == "-":
+        for record in records:
+            typer.echo(json.dumps(record, ensure_ascii=False))
+        return
+    count = write_jsonl(out, records)
+    typer.echo(f"{count} rows written to {out}", err=True)

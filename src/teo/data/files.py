@@ -1,0 +1,116 @@
+"""Finding and opening dataset files, and saying what a file is when it is not what was asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from teo.errors import DataError
+
+NOT_UTF8 = "expected UTF-8, found other bytes"
+PARTS = ("train", "valid", "dev", "test")
+_SAME_PART = {"valid": "dev"}
+
+
+class MissingPartError(DataError):
+    """A published part is not among the files that are there."""
+
+
+def find_file(path: Path, names: Sequence[str]) -> Path:
+    """Return the file itself, or the first of `names` that lies in the folder."""
+    if path.is_file():
+        return path
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder; pass the dataset's folder or its file")
+    for name in names:
+        if (path / name).exists():
+            return path / name
+    there = ", ".join(sorted(entry.name for entry in path.iterdir())[:5]) or "an empty folder"
+    raise MissingPartError(
+        f"{path}: expected {' or '.join(names)} in this folder, found {there}; pass the dataset's folder or its file"
+    )
+
+
+def find_part(path: Path, part: str, names: Sequence[str]) -> Path:
+    """Return the file of a published part; a file named after another part is refused."""
+    file = find_file(path, names)
+    stem = _SAME_PART.get(file.stem, file.stem)
+    if file == path and stem in PARTS and stem != _SAME_PART.get(part, part):
+        raise DataError(
+            f"{path}: expected the {part} part, found a file named after the {file.stem} part; "
+            f"pass the dataset's folder or its {names[0]}"
+        )
+    return file
+
+
+def read_lines(file: Path) -> Iterator[tuple[int, str | None]]:
+    """Yield each line with its number, counted from 1; None where a line is not UTF-8."""
+    data = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
+        try:
+            yield number, line.removesuffix(b"\r").decode()
+        except UnicodeDecodeError:
+            yield number, None
+
+
+def read_json_array(file: Path, form: str, name: str) -> list[Any]:
+    """Return the items of a file that holds one JSON array."""
+    try:
+        items = json.loads(file.read_bytes())
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: expected {form}, found bytes that are not UTF-8; {_ADVICE}") from error
+    except json.JSONDecodeError as error:
+        if describe(file)[0] == "a JSON array":
+            raise DataError(
+                f"{file}:{error.lineno}: expected {form}, found a JSON array that breaks off or is damaged "
+                f"({error.msg}); get the file again"
+            ) from error
+        raise DataError(wrong_form(file, form, name)) from error
+    if not isinstance(items, list):
+        raise DataError(wrong_form(file, form, name))
+    return items
+
+
+_ADVICE = "check the name of the dataset and the path"
+_JSON_KEYS = {"dial": "task", "Rewrite": "canard", "utterance": "jsonl", "messages": "jsonl"}
+
+
+def wrong_form(file: Path, form: str, name: str) -> str:
+    """Return the sentence for a file of another form: what was expected, what was found, what to do."""
+    found, dataset = describe(file)
+    if dataset == name:
+        advice = "give the file its published name and ending"
+    elif dataset:
+        found, advice = f"{found}, the form of the dataset '{dataset}'", f"ask for '{dataset}' instead"
+    else:
+        advice = _ADVICE
+    return f"{file}: expected {form}, found {found}; {advice}"
+
+
+def describe(file: Path) -> tuple[str, str | None]:
+    """Return what a file holds, in words, and the dataset that is published in that form."""
+    with file.open("rb") as stream:
+        head = stream.read(1 << 16).decode(errors="replace").lstrip("\ufeff \t\r\n")
+    if not head:
+        return "an empty file", None
+    if "\0" in head:
+        return "a binary file", None
+    if head[0] in "[{":
+        dataset = next((name for key, name in _JSON_KEYS.items() if f'"{key}"' in head), None)
+        return ("a JSON array" if head[0] == "[" else "JSON objects"), dataset
+    return _describe_line(head.splitlines()[0])
+
+
+def _describe_line(line: str) -> tuple[str, str | None]:
+    columns = line.split("\t")
+    if len(line.split("\t\t")) == 4 and len(columns) == 7:
+        return "lines of four columns with a double tab between", "rewrite"
+    if len(columns) == 8 and columns[6] in ("0", "1"):
+        return "lines of 8 tab columns", "res200k"
+    if len(columns) == 4 and columns[3].strip().isdecimal():
+        return "lines of 4 tab columns, the last a number", "followup"
+    if len(columns) > 1:
+        return f"lines of {len(columns)} tab columns", None
+    return ("lines of turns with || before the last", "res200k") if "||" in line else ("plain lines", None)
