@@ -1,0 +1,1 @@
+"""The generators behind the stages: what turns a layout into text."""

@@ -1,0 +1,281 @@
+"""TorchGenerator: any sequence-to-sequence model that transformers loads, behind the stages' protocol."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from teo.errors import InputError, ModelError
+from teo.layouts import Pieces
+from teo.runtime.base import Generated
+from teo.runtime.codec import Codec, first_line, load_tokenizer, register_backbone
+
+_IGNORED = -100
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+class TorchGenerator:
+    """A model and its codec: pieces in, pieces out, in batches of like length; the order of the rows is kept."""
+
+    def __init__(
+        self,
+        model: Any,
+        codec: Codec,
+        *,
+        device: str = "cpu",
+        source_limit: int = 256,
+        batch_size: int = 32,
+        max_new_tokens: int = 128,
+    ) -> None:
+        from transformers import GenerationConfig
+
+        self.model = model.to(device).eval()
+        self.codec = codec
+        self.device = torch.device(device)
+        self.batch_size = batch_size
+        self._source_limit = source_limit
+        self._positions = _learned_positions(model.config)
+        self._search = GenerationConfig(
+            max_new_tokens=max_new_tokens,
+            do_sample=False,
+            num_beams=1,
+            eos_token_id=codec.eos_id,
+            pad_token_id=codec.pad_id,
+            decoder_start_token_id=codec.decoder_start()[0],
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        folder: str | Path,
+        *,
+        device: str = "auto",
+        bf16: bool = False,
+        source_limit: int = 256,
+        batch_size: int = 32,
+        max_new_tokens: int = 128,
+    ) -> TorchGenerator:
+        """Return the generator of a saved model; `bf16` halves precision, memory and time, on CUDA only."""
+        chosen = choose_device(device)
+        if bf16 and not chosen.startswith("cuda"):
+            raise InputError(f"bf16: expected a CUDA device, found '{chosen}'; leave bf16 out")
+        model = load_model(folder, torch.bfloat16 if bf16 else torch.float32)
+        codec = Codec(load_tokenizer(folder), model.config)
+        rows = int(model.get_input_embeddings().weight.shape[0])
+        if rows < len(codec):
+            raise ModelError(
+                f"{folder}: expected embeddings for the tokenizer's {len(codec)} tokens, found {rows}; "
+                "train the model with this package, which adds the markers, or save its tokenizer again"
+            )
+        return cls(
+            model,
+            codec,
+            device=chosen,
+            source_limit=source_limit,
+            batch_size=batch_size,
+            max_new_tokens=max_new_tokens,
+        )
+
+    @property
+    def source_limit(self) -> int:
+        """How many tokens a source may have."""
+        return self._source_limit
+
+    def measure(self, text: str) -> int:
+        """Return how many tokens a turn takes, its separator included."""
+        return self.codec.measure(text)
+
+    def generate(
+        self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
+    ) -> list[Generated]:
+        """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
+        encoded = self._encode_sources(sources)
+        starts = self._starts(prompts, len(sources))
+        results: list[Generated | None] = [None] * len(encoded)
+        # A batch has starts of one length, so that no decoder's text needs padding on its left.
+        order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
+        for batch in self._batches(order, [len(start) for start in starts]):
+            read, mask = self._read([encoded[k] for k in batch])
+            start = torch.tensor([starts[k] for k in batch], device=self.device)
+            with torch.no_grad(), self._own_search():
+                written = self.model.generate(
+                    encoder_outputs=_select(read, None),
+                    attention_mask=mask,
+                    decoder_input_ids=start,
+                    num_beams=beams,
+                )
+            texts = [self._until_end(row) for row in written[:, start.shape[1] :].tolist()]
+            scores = self._token_scores(read, mask, [starts[k] for k in batch], texts)
+            for k, ids, its in zip(batch, texts, scores, strict=True):
+                results[k] = Generated(self.codec.decode(ids), tuple(its))
+        return [one for one in results if one is not None]
+
+    def score(
+        self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
+    ) -> list[float]:
+        """Return the log-probability of each target given its source, its end token included."""
+        if len(sources) != len(targets):
+            raise InputError(f"score: expected a target per source, found {len(sources)} and {len(targets)}")
+        encoded = self._encode_sources(sources)
+        written = [self.codec.encode_target(target) for target in targets]
+        starts = self._starts(prompts, len(sources))
+        results = [0.0] * len(encoded)
+        # Rows of the same source stand together: it is read once for all of its targets.
+        order = sorted(range(len(encoded)), key=lambda k: (len(encoded[k]), encoded[k], len(written[k])), reverse=True)
+        for batch in self._batches(order, [0] * len(order)):
+            unique = {encoded[k]: None for k in batch}
+            place = {ids: number for number, ids in enumerate(unique)}
+            read, mask = self._read(list(unique))
+            rows = torch.tensor([place[encoded[k]] for k in batch], device=self.device)
+            texts = [written[k] for k in batch]
+            scores = self._token_scores(_select(read, rows), mask[rows], [starts[k] for k in batch], texts)
+            for k, its in zip(batch, scores, strict=True):
+                results[k] = sum(its)
+        return results
+
+    @contextmanager
+    def _own_search(self) -> Iterator[None]:
+        """Let the model search by our settings alone, and give it back its own.
+
+        A checkpoint's settings (forced tokens, a least length, sampling) would change what greedy means, and passing
+        ours beside them would leave in force what ours do not name.
+        """
+        stored, self.model.generation_config = self.model.generation_config, self._search
+        try:
+            yield
+        finally:
+            self.model.generation_config = stored
+
+    def _encode_sources(self, sources: Sequence[Pieces]) -> list[tuple[int, ...]]:
+        encoded = [tuple(self.codec.encode(source)) for source in sources]
+        longest = max((len(ids) for ids in encoded), default=0)
+        if self._positions and longest > self._positions:
+            raise InputError(
+                f"source: expected at most {self._positions} tokens, which is all that the model has positions for, "
+                f"found {longest}; shorten the utterance"
+            )
+        return encoded
+
+    def _starts(self, prompts: Sequence[Pieces] | None, count: int) -> list[list[int]]:
+        if prompts is None:
+            return [self.codec.decoder_start()] * count
+        if len(prompts) != count:
+            raise InputError(f"prompts: expected one per source, found {len(prompts)} for {count}")
+        return [self.codec.decoder_start(prompt) for prompt in prompts]
+
+    def _batches(self, order: Sequence[int], groups: Sequence[int]) -> Iterator[list[int]]:
+        """Yield the numbers of the rows of each batch, in the order given; rows of two groups never share one."""
+        batch: list[int] = []
+        for k in order:
+            if batch and (len(batch) == self.batch_size or groups[k] != groups[batch[0]]):
+                yield batch
+                batch = []
+            batch.append(k)
+        if batch:
+            yield batch
+
+    def _read(self, encoded: Sequence[Sequence[int]]) -> tuple[Any, Tensor]:
+        """Return what the encoder makes of a batch of sources, and which of its places are not padding."""
+        ids = _pad(encoded, self.codec.pad_id, self.device)
+        lengths = torch.tensor([len(one) for one in encoded], device=self.device)
+        mask = (torch.arange(ids.shape[1], device=self.device)[None] < lengths[:, None]).long()
+        with torch.no_grad():
+            return self.model.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True), mask
+
+    def _token_scores(
+        self, read: Any, mask: Tensor, starts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
+        """Return the log-probability of each token of each text."""
+        given = [[*start, *ids[:-1]] for start, ids in zip(starts, texts, strict=True)]
+        wanted = [[_IGNORED] * (len(start) - 1) + list(ids) for start, ids in zip(starts, texts, strict=True)]
+        labels = _pad(wanted, _IGNORED, self.device)
+        with torch.no_grad():
+            output = self.model(
+                encoder_outputs=read,
+                attention_mask=mask,
+                decoder_input_ids=_pad(given, self.codec.pad_id, self.device),
+                use_cache=False,
+            )
+            scores = output.logits.float().log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
+        rows = zip(scores.tolist(), labels.tolist(), strict=True)
+        return [[score for score, label in zip(*row, strict=True) if label != _IGNORED] for row in rows]
+
+    def _until_end(self, ids: list[int]) -> list[int]:
+        """Return the ids up to the end token, which is kept; without one the search ran into its limit."""
+        end = self.codec.eos_id
+        return ids[: ids.index(end) + 1] if end in ids else ids
+
+
+def choose_device(name: str) -> str:
+    """Return the device to run on: `auto` is CUDA where there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"device: expected auto, cpu or cuda, found '{name}'") from None
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (device.index or 0) >= count:
+            raise InputError(f"device: '{name}' was asked for, but torch finds {count} CUDA devices; use --device cpu")
+    return name
+
+
+def load_model(folder: str | Path, dtype: torch.dtype = torch.float32) -> Any:
+    """Return a sequence-to-sequence model from a folder; what cannot be loaded is one clear line."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    register_backbone()
+    path = Path(folder)
+    if not path.is_dir():
+        raise ModelError(f"{path}: expected a model folder, found none; give the folder that training wrote")
+    if not (path / "config.json").is_file():
+        raise ModelError(f"{path}: expected a model with its config.json, found none; save the model again")
+    if not any((path / name).is_file() for name in _WEIGHTS):
+        raise ModelError(f"{path}: expected weights ({_WEIGHTS[0]}), found none; save the model again")
+    try:
+        with _quiet_logs():
+            return AutoModelForSeq2SeqLM.from_pretrained(str(path), dtype=dtype)
+    except Exception as error:  # transformers raises what its parts raise: OSError, ValueError, ImportError, KeyError
+        raise ModelError(f"{path}: not a sequence-to-sequence model ({first_line(error)})") from error
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Keep transformers' loading bar out of logs; on a terminal it may show."""
+    from transformers.utils import logging
+
+    silenced = not sys.stderr.isatty() and logging.is_progress_bar_enabled()
+    if silenced:
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if silenced:
+            logging.enable_progress_bar()
+
+
+def _learned_positions(config: Any) -> int:
+    """Return how many positions a model has learned; 0 where they are computed and need no limit."""
+    if getattr(config, "model_type", "") in {"bart", "mbart", "blenderbot", "blenderbot-small"}:
+        return int(getattr(config, "max_position_embeddings", 0) or 0)
+    return 0
+
+
+def _pad(rows: Sequence[Sequence[int]], value: int, device: torch.device) -> Tensor:
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], device=device)
+
+
+def _select(read: Any, rows: Tensor | None) -> Any:
+    """Return the encoder's output for some of its rows; a copy with the same rows where none are named."""
+    chosen = {
+        name: value[rows] if rows is not None and isinstance(value, Tensor) else value for name, value in read.items()
+    }
+    return type(read)(**chosen)
