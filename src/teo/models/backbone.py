@@ -1,0 +1,255 @@
+"""The project's own backbone: an encoder-decoder whose next token is generated or copied from the source.
+
+p(y) = (1 - g) softmax(vocabulary) + g * (sum of a over source positions that hold y), with a an attention over the
+source and g a gate. Deep encoder, shallow decoder: an utterance is read once and written token by token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import GenerationMixin, PreTrainedModel
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
+
+from teo.models.configuration import TeoConfig
+from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, rotary_table
+
+IGNORED = -100
+
+
+@dataclass
+class EncodedSource(ModelOutput):
+    """What the decoder reads of the source; its token ids come along for the copy head."""
+
+    last_hidden_state: Tensor | None = None
+    source_ids: Tensor | None = None
+
+
+class TeoEncoder(nn.Module):
+    """Token and turn embeddings, then the layers."""
+
+    def __init__(self, config: TeoConfig, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = embedding
+        self.turn_embedding = nn.Embedding(config.turn_types, config.d_model)
+        self.embedding_norm = nn.LayerNorm(config.d_model)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.final_norm = nn.LayerNorm(config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+        self.main_input_name = "input_ids"
+
+    def turns(self, input_ids: Tensor) -> Tensor:
+        """Return each token's turn, counted from the end by the separators to its right."""
+        separators = (input_ids == self.config.sep_token_id).long()
+        to_the_right = separators.flip(1).cumsum(1).flip(1)
+        return (to_the_right - 1).clamp(0, self.config.turn_types - 1)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> EncodedSource:
+        """Return the encoded source."""
+        x = self.embedding(input_ids) + self.turn_embedding(self.turns(input_ids))
+        x = self.dropout(self.embedding_norm(x))
+        mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
+        config = self.config
+        table = rotary_table(input_ids.shape[1], config.d_model // config.heads, config.rope_theta, x.device)
+        for layer in self.layers:
+            x = layer(x, mask, table)
+        return EncodedSource(last_hidden_state=self.final_norm(x), source_ids=input_ids)
+
+
+class TeoDecoder(nn.Module):
+    """Token embeddings, then layers that read what was written and the source."""
+
+    def __init__(self, config: TeoConfig, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = embedding
+        self.embedding_norm = nn.LayerNorm(config.d_model)
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.final_norm = nn.LayerNorm(config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        source: Tensor,
+        source_mask: Tensor | None = None,
+        own_padding: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+    ) -> Tensor:
+        """Return the states of the given positions; with a cache they follow the positions it holds."""
+        config, length = self.config, input_ids.shape[1]
+        past = 0 if cache is None else int(cache.self_attention_cache.get_seq_length())
+        x = self.dropout(self.embedding_norm(self.embedding(input_ids)))
+        table = rotary_table(length, config.d_model // config.heads, config.rope_theta, x.device, past)
+        mask = None if source_mask is None else source_mask[:, None, None, :].bool()
+        own_mask = _own_mask(length, past, own_padding, x.device)
+        for index, layer in enumerate(cast("list[DecoderLayer]", self.layers)):
+            source_keys = _cached_source(layer, index, source, cache)
+            own = None
+            if cache is not None:
+                own = layer.self_attention.keys_values(layer.self_norm(x), table)
+                own = cache.self_attention_cache.update(*own, index)
+            x = layer(x, table, source_keys, mask, own, own_mask)
+        return self.final_norm(x)
+
+
+def _own_mask(length: int, past: int, padding: Tensor | None, device: torch.device) -> Tensor | None:
+    """Return which written positions each position may read; None where plain causal attention says it all."""
+    if padding is None and past == 0:
+        return None
+    if padding is not None and padding.dim() == 4:  # (batch, 1, length, length): several texts in one row
+        return padding
+    mask = torch.ones(length, past + length, dtype=torch.bool, device=device).tril(past)[None, None]
+    return mask if padding is None else mask & padding[:, None, None, : past + length].bool()
+
+
+def _cached_source(
+    layer: DecoderLayer, index: int, source: Tensor, cache: EncoderDecoderCache | None
+) -> tuple[Tensor, Tensor]:
+    if cache is None:
+        return layer.cross_attention.keys_values(source)
+    if not cache.is_updated.get(index):
+        cache.is_updated[index] = True
+        return cache.cross_attention_cache.update(*layer.cross_attention.keys_values(source), index)
+    stored = cache.cross_attention_cache.layers[index]
+    return stored.keys, stored.values
+
+
+class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
+    """The whole model, in transformers' form: forward, generate, save_pretrained, from_pretrained."""
+
+    config_class = TeoConfig
+    base_model_prefix = "teo"
+    main_input_name = "input_ids"
+    _supports_cache_class = True
+    _tied_weights_keys = {  # noqa: RUF012
+        "encoder.embedding.weight": "embedding.weight",
+        "decoder.embedding.weight": "embedding.weight",
+    }
+
+    def __init__(self, config: TeoConfig) -> None:
+        super().__init__(config)
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model, padding_idx=config.pad_token_id)
+        self.encoder = TeoEncoder(config, self.embedding)
+        self.decoder = TeoDecoder(config, self.embedding)
+        self.copy_head = CopyHead(config)
+        self.output_bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=0.02)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+            if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+                nn.init.zeros_(module.weight[module.padding_idx])
+        elif isinstance(module, nn.LayerNorm):
+            nn.init.ones_(module.weight)
+            nn.init.zeros_(module.bias)
+        elif isinstance(module, TeoForConditionalGeneration):
+            nn.init.zeros_(module.output_bias)
+
+    def set_dropout(self, share: float) -> None:
+        """Change the dropout of every layer: pretraining has none, fine-tuning a tenth."""
+        self.config.dropout = share
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = share
+            elif isinstance(module, Attention):
+                module.dropout = share
+
+    def get_encoder(self, *_: Any, **__: Any) -> TeoEncoder:
+        """Return what reads the source."""
+        return self.encoder
+
+    def get_decoder(self, *_: Any, **__: Any) -> TeoDecoder:
+        """Return what writes."""
+        return self.decoder
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """Return the one embedding of encoder, decoder and output."""
+        return self.embedding
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        """Take another embedding; the output's bias gets as many entries, new ones zero."""
+        self.embedding = self.encoder.embedding = self.decoder.embedding = value
+        kept = min(value.num_embeddings, len(self.output_bias))
+        bias = self.output_bias.new_zeros(value.num_embeddings)
+        bias[:kept] = self.output_bias.data[:kept]
+        self.output_bias = nn.Parameter(bias)
+
+    def get_output_embeddings(self) -> None:
+        """Return None: the output shares the input's embedding."""
+        return
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: EncodedSource | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool | None = None,
+        **_: Any,
+    ) -> Seq2SeqLMOutput:
+        """Return the loss where labels are given, and log-probabilities as logits (not in training, to save memory)."""
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(input_ids, attention_mask)
+        source, source_ids = encoder_outputs["last_hidden_state"], encoder_outputs["source_ids"]
+        if attention_mask is None:
+            attention_mask = torch.ones_like(source_ids)
+        if decoder_input_ids is None:
+            if labels is None:
+                raise ValueError("decoder_input_ids or labels are needed")
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        if use_cache and past_key_values is None:
+            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        states = self.decoder(decoder_input_ids, source, attention_mask, decoder_attention_mask, past_key_values)
+        loss = None if labels is None else self.loss(states, source, source_ids, attention_mask, labels)
+        logits = None
+        if labels is None or not self.training:
+            logits = self.log_probabilities(states, source, source_ids, attention_mask)
+        return Seq2SeqLMOutput(
+            loss=loss, logits=logits, past_key_values=past_key_values, encoder_last_hidden_state=source
+        )
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """Return the labels moved one place to the right, behind the start token."""
+        shifted = labels.new_full(labels.shape, self.config.decoder_start_token_id)
+        shifted[:, 1:] = labels[:, :-1]
+        return shifted.masked_fill(shifted == IGNORED, self.config.pad_token_id)
+
+    def log_probabilities(self, states: Tensor, source: Tensor, source_ids: Tensor, mask: Tensor) -> Tensor:
+        """Return log p over the whole vocabulary for each position: the mixture of generating and copying."""
+        generated = F.linear(states, self.embedding.weight, self.output_bias).float().softmax(-1)
+        log_attention, gate = self.copy_head(states, self.copy_head.key(source), mask.bool())
+        copied = torch.zeros_like(generated)
+        index = source_ids[:, None, :].expand(-1, states.shape[1], -1)
+        copied.scatter_add_(2, index, log_attention.exp())
+        share = gate.sigmoid()[..., None]
+        return ((1 - share) * generated + share * copied + 1e-12).log()
+
+    def loss(self, states: Tensor, source: Tensor, source_ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean of -log p(label) over the labels that count."""
+        return -self.label_scores(states, source, source_ids, mask, labels)[labels != IGNORED].mean()
+
+    def label_scores(self, states: Tensor, source: Tensor, source_ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """Return log p(label) for each position, 0 where ignored; the vocabulary is never scattered into."""
+        counted = labels != IGNORED
+        kept = labels[counted]
+        logits = F.linear(states[counted], self.embedding.weight, self.output_bias).float()
+        generated = labels.new_zeros(labels.shape, dtype=torch.float32)
+        generated[counted] = -F.cross_entropy(logits, kept, reduction="none")
+        log_attention, gate = self.copy_head(states, self.copy_head.key(source), mask.bool())
+        same = source_ids[:, None, :] == labels[:, :, None]
+        copied = log_attention.masked_fill(~same, torch.finfo(torch.float32).min).logsumexp(-1)
+        mixed = torch.logaddexp(F.logsigmoid(-gate) + generated, F.logsigmoid(gate) + copied)
+        return mixed.masked_fill(~counted, 0.0)

@@ -1,0 +1,51 @@
+"""The backbone's settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import PretrainedConfig
+
+from teo.layouts import Marker
+from teo.models.tokenizer import EOS, PAD, SPECIAL_TOKENS
+
+
+class TeoConfig(PretrainedConfig):
+    """Sizes and token ids of the copy-augmented encoder-decoder; the defaults are the shipped size."""
+
+    model_type = "teo"
+    attribute_map = {"hidden_size": "d_model", "num_attention_heads": "heads", "num_hidden_layers": "encoder_layers"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        vocab_size: int = 16_384,
+        d_model: int = 512,
+        encoder_layers: int = 12,
+        decoder_layers: int = 2,
+        heads: int = 8,
+        d_ff: int = 2048,
+        dropout: float = 0.1,
+        max_positions: int = 512,
+        turn_types: int = 8,
+        rope_theta: float = 10_000.0,
+        **kwargs: Any,
+    ) -> None:
+        self.vocab_size = vocab_size
+        self.d_model = d_model
+        self.encoder_layers = encoder_layers
+        self.decoder_layers = decoder_layers
+        self.heads = heads
+        self.d_ff = d_ff
+        self.dropout = dropout
+        self.max_positions = max_positions
+        self.turn_types = turn_types
+        self.rope_theta = rope_theta
+        fixed = {
+            "is_encoder_decoder": True,
+            "tie_word_embeddings": True,
+            "pad_token_id": SPECIAL_TOKENS.index(PAD),
+            "eos_token_id": SPECIAL_TOKENS.index(EOS),
+            "decoder_start_token_id": SPECIAL_TOKENS.index(Marker.CLS),
+            "sep_token_id": SPECIAL_TOKENS.index(Marker.SEP),
+        }
+        super().__init__(**{**fixed, **kwargs})

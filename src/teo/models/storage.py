@@ -1,0 +1,71 @@
+"""The pretrained backbone in 8 bits: small enough to keep beside the code, exact enough to fine-tune from.
+
+A matrix is stored as signed bytes with one scale per row (symmetric, absmax / 127); vectors stay in half precision.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from teo.errors import ModelError
+from teo.models.backbone import TeoForConditionalGeneration
+from teo.models.configuration import TeoConfig
+
+BASE = "teo-base"
+"""The name that stands for the project's pretrained backbone wherever a model to start from is asked for."""
+BASE_VARIABLE = "TEO_BASE"
+"""Environment variable: the folder of the pretrained backbone, where it is not in the checkout."""
+BYTES = "model.int8.safetensors"
+_SCALE = ".scale"
+_TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+
+
+def find_base() -> Path:
+    """Return the folder of the pretrained backbone: the environment's, the current folder's or the checkout's."""
+    checkout = Path(__file__).resolve().parents[3] / "weights" / "base"
+    named = os.environ.get(BASE_VARIABLE)
+    places = [Path(named)] if named else [Path("weights/base"), checkout]
+    for place in places:
+        if (place / BYTES).is_file():
+            return place
+    raise ModelError(
+        f"{BASE}: expected the pretrained backbone in weights/base of a checkout, found none; "
+        f"clone the repository, or name its folder in {BASE_VARIABLE}"
+    )
+
+
+def save_bytes(model: TeoForConditionalGeneration, tokenizer_folder: Path, path: Path) -> None:
+    """Write a model in 8 bits with the tokenizer of another folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    stored: dict[str, torch.Tensor] = {}
+    for name, weight in model.named_parameters():  # tied weights come once
+        if weight.dim() < 2:
+            stored[name] = weight.detach().half()
+            continue
+        scale = weight.detach().float().abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
+        stored[name] = (weight.detach().float() / scale).round().to(torch.int8)
+        stored[name + _SCALE] = scale.squeeze(1)
+    beside = path / f"{BYTES}.part"
+    save_file(stored, str(beside))
+    beside.replace(path / BYTES)
+    model.config.save_pretrained(path)
+    for name in _TOKENIZER:
+        shutil.copyfile(tokenizer_folder / name, path / name)
+
+
+def load_bytes(path: Path) -> TeoForConditionalGeneration:
+    """Return the model that a folder holds in 8 bits, in full precision."""
+    model = TeoForConditionalGeneration(TeoConfig.from_pretrained(path))
+    stored = load_file(str(path / BYTES))
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name not in stored or stored[name].shape != weight.shape:
+                raise ModelError(f"{path / BYTES}: expected {name} of shape {tuple(weight.shape)}; get the file again")
+            scale = stored.get(name + _SCALE)
+            weight.copy_(stored[name].float() if scale is None else stored[name].float() * scale[:, None])
+    return model
