@@ -6,12 +6,14 @@ question, the rewrite. All of what comes before the question is the history, as 
 Where the train file is absent, the partial one of the folder `train_partial` serves: questions and rewrites by id
 (`C_..._q#n`), but of each answer only its key words. A row's history is then the earlier questions of the same
 dialogue, each followed by its answer's key words as one turn (none where an answer has no key words); title and
-section are not there.
+section are not there. Many of its questions have lost case and final mark where the rewrites have not: with rows =
+"grounded" a rewrite's words take the case that the dialogue has them in, a question gets its rewrite's final mark, and
+rows whose rewrite has words from nowhere (the title, most often) are left out. That is the form to train on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from teo.data.row import Row
 from teo.data.splits import CARVED, PUBLISHED, Splits, of_one_file
 from teo.dialogue import Dialogue
 from teo.errors import DataError
+from teo.units import Unit, split_units, unit_texts
 
 PARTIAL = "train_partial"
 _PARTIAL_FILES = ("train.question.tsv", "train.rewrite.tsv", "train.answer.tokens.tsv")
@@ -32,7 +35,7 @@ class CanardReader:
 
     name = "canard"
     form = "a JSON array of History, Question and Rewrite, or lines of 4 or more tab columns (CANARD)"
-    options: Mapping[str, tuple[str, ...]] = {}
+    options: Mapping[str, tuple[str, ...]] = {"rows": ("all", "grounded")}
 
     def splits(self, path: Path) -> Splits:
         """Return the published splits."""
@@ -50,7 +53,8 @@ class CanardReader:
     def read(self, file: Path, part: str, options: Mapping[str, str]) -> Iterator[Entry | Skipped]:
         """Yield the rows of a part in whichever form it is."""
         if file.is_dir():
-            return _read_partial(file)
+            rows = _read_partial(file)
+            return rows if options["rows"] == "all" else _grounded(rows)
         if file.suffix == ".json":
             return _read_json(file, read_json_array(file, self.form, self.name))
         return _read_text(file, part)
@@ -100,6 +104,32 @@ def _read_partial(folder: Path) -> Iterator[Entry | Skipped]:
         yield Entry(Row(row_id, Dialogue(tuple(history), question), rewrite), group=dialogue_id)
         key_words = " ".join(word.strip() for word in answers.get(row_id, "").split("|")).strip()
         history += [question, key_words] if key_words else [question]
+
+
+def _grounded(entries: Iterable[Entry | Skipped]) -> Iterator[Entry | Skipped]:
+    """Yield the rows of the partial train files that can be learned: no word from nowhere, no change of case alone."""
+    for entry in entries:
+        if isinstance(entry, Skipped):
+            yield entry
+            continue
+        dialogue, rewrite = entry.row.dialogue, entry.row.rewrite
+        question = dialogue.utterance
+        if rewrite.endswith("?") and not question.endswith("?"):
+            question += "?"
+        forms = {unit.lower(): unit for turn in (*dialogue.history, question) for unit in unit_texts(turn)}
+        units = split_units(rewrite)
+        if all(unit.text.lower() in forms for unit in units):
+            written = _put(rewrite, units, forms)
+            yield Entry(Row(entry.row.id, Dialogue(dialogue.history, question), written), entry.group)
+
+
+def _put(text: str, units: Sequence[Unit], forms: Mapping[str, str]) -> str:
+    """Return the text with each unit in the case that the dialogue last had it in."""
+    pieces, reached = [], 0
+    for unit in units:
+        pieces += [text[reached : unit.start], forms[unit.text.lower()]]
+        reached = unit.end
+    return "".join([*pieces, text[reached:]])
 
 
 def _by_id(file: Path) -> dict[str, str]:
