@@ -1,0 +1,213 @@
+"""The model that training starts from: any seq2seq model of a hub or a folder, or a small one made from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from teo.errors import ModelError
+from teo.models.storage import BASE, BYTES, find_base, load_bytes
+from teo.runtime.codec import Codec, first_line, load_tokenizer, register_backbone
+from teo.training.config import RandomModel
+
+
+def load_base(name: str) -> tuple[Any, Codec]:
+    """Return a model and its codec from a folder or a hub, with the markers among its tokens."""
+    import transformers
+
+    register_backbone()
+    if name == BASE:
+        name = str(find_base())
+    path = Path(name)
+    if path.is_dir() and not (path / "config.json").is_file():
+        raise ModelError(f"{path}: expected a model folder, found no config.json in it; give the folder of one model")
+    tokenizer = load_tokenizer(name)
+    if (path / BYTES).is_file():
+        stored = load_bytes(path)
+        return stored, make_ready(stored, tokenizer)
+    try:
+        # Full precision whatever the file's: fine-tuning in 16-bit weights loses small updates.
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(name), dtype=torch.float32)
+    except Exception as error:  # transformers raises what its parts raise: OSError, ValueError, KeyError, ImportError
+        raise ModelError(
+            f"{name}: expected a sequence-to-sequence model such as BART, T5 or Marian ({first_line(error)})"
+        ) from error
+    return model, make_ready(model, tokenizer)
+
+
+def make_ready(model: Any, tokenizer: Any) -> Codec:
+    """Return the codec of a model, with embeddings for every token and generation set to plain greedy."""
+    import transformers
+
+    codec = Codec(tokenizer, model.config)
+    if len(codec) > model.get_input_embeddings().weight.shape[0]:
+        try:
+            model.resize_token_embeddings(len(codec))
+        except Exception as error:
+            raise ModelError(
+                f"{type(model).__name__}: its embeddings cannot take the {codec.added} markers ({first_line(error)})"
+            ) from error
+    model.config.use_cache = True
+    # A checkpoint's own settings (beams, forced tokens, no repeated n-grams) would forbid copying what is repeated.
+    model.generation_config = transformers.GenerationConfig(
+        decoder_start_token_id=codec.decoder_start()[0], eos_token_id=codec.eos_id, pad_token_id=codec.pad_id
+    )
+    return codec
+
+
+def learned_positions(config: Any) -> int:
+    """Return how many positions a model has learned; 0 where positions are computed and have no end."""
+    if getattr(config, "model_type", "") in {"bart", "mbart", "pegasus_x", "blenderbot", "blenderbot-small"}:
+        return int(getattr(config, "max_position_embeddings", 0) or 0)
+    return 0
+
+
+def build_random(settings: RandomModel, texts: Iterable[str], seed: int = 0) -> tuple[Any, Codec]:
+    """Return a small model with random weights and a tokenizer learned from texts."""
+    import transformers
+
+    transformers.set_seed(seed)
+    texts = list(texts)
+    if settings.family == "teo":
+        model, tokenizer = _random_teo(settings, texts)
+    elif settings.family == "t5":
+        tokenizer = _unigram_tokenizer(texts, settings.vocabulary)
+        model = _random_t5(settings, len(tokenizer))
+    else:
+        zh = settings.family == "bart-zh"
+        tokenizer = _wordpiece_tokenizer(texts) if zh else _bpe_tokenizer(texts, settings.vocabulary)
+        model = _random_bart(settings, tokenizer)
+    return model, make_ready(model, tokenizer)
+
+
+def _random_bart(settings: RandomModel, tokenizer: Any) -> Any:
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    end = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id
+    start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.cls_token_id
+    return BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=len(tokenizer),
+            d_model=settings.width,
+            encoder_layers=settings.layers,
+            decoder_layers=settings.layers,
+            encoder_attention_heads=settings.heads,
+            decoder_attention_heads=settings.heads,
+            encoder_ffn_dim=4 * settings.width,
+            decoder_ffn_dim=4 * settings.width,
+            dropout=settings.dropout,
+            max_position_embeddings=256,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=start,
+            eos_token_id=end,
+            decoder_start_token_id=end,
+            init_std=settings.width**-0.5,  # BART's own 0.02 is for 768 wide: a narrow model would not start to learn
+            forced_eos_token_id=None,
+        )
+    )
+
+
+def _random_t5(settings: RandomModel, vocabulary: int) -> Any:
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    return T5ForConditionalGeneration(
+        T5Config(
+            vocab_size=vocabulary,
+            d_model=settings.width,
+            d_kv=settings.width // settings.heads,
+            d_ff=4 * settings.width,
+            num_layers=settings.layers,
+            num_heads=settings.heads,
+            dropout_rate=settings.dropout,
+            pad_token_id=0,
+            eos_token_id=1,
+            decoder_start_token_id=0,
+        )
+    )
+
+
+def _random_teo(settings: RandomModel, texts: Sequence[str]) -> tuple[Any, Any]:
+    from teo.models import TeoConfig, TeoForConditionalGeneration
+    from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
+
+    tokenizer = wrap_tokenizer(train_tokenizer(texts, size=max(settings.vocabulary, 512), alphabet=200))
+    config = TeoConfig(
+        vocab_size=len(tokenizer),
+        d_model=settings.width,
+        encoder_layers=settings.layers,
+        decoder_layers=settings.layers,
+        heads=settings.heads,
+        d_ff=4 * settings.width,
+        dropout=settings.dropout,
+    )
+    return TeoForConditionalGeneration(config), tokenizer
+
+
+def _bpe_tokenizer(texts: Sequence[str], size: int) -> Any:
+    """Return a byte-level BPE tokenizer with BART's special tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    # The codec starts every piece with a space: so do the texts that the merges are learned from.
+    tokenizer.train_from_iterator(
+        (f" {text}" for text in texts),
+        trainers.BpeTrainer(vocab_size=size, special_tokens=special, initial_alphabet=alphabet, show_progress=False),
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        cls_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def _wordpiece_tokenizer(texts: Sequence[str]) -> Any:
+    """Return BERT's kind of tokenizer: characters for Chinese, word pieces elsewhere, no token types."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    words = {word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
+    letters = sorted({letter for word in words for letter in word})
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    entries = [*special, *letters, *(f"##{letter}" for letter in letters), *sorted(words - set(letters))]
+    tokenizer = Tokenizer(models.WordPiece({entry: k for k, entry in enumerate(entries)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, splitter, decoders.WordPiece()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def _unigram_tokenizer(texts: Sequence[str], size: int) -> Any:
+    """Return a Unigram tokenizer with T5's special tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    special = ["<pad>", "</s>", "<unk>"]
+    tokenizer.train_from_iterator(
+        texts,
+        trainers.UnigramTrainer(vocab_size=size, special_tokens=special, unk_token="<unk>", show_progress=False),
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")

@@ -1,0 +1,183 @@
+"""Examples to tensors: the dataset that redraws its noise every epoch, the order of its rows, and the collator."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+from teo.alignment import derive_edits
+from teo.data.row import Row
+from teo.errors import DataError
+from teo.layouts import Truncation
+from teo.runtime.codec import Codec
+from teo.training.examples import Example, ExampleMaker
+from teo.training.perturbation import LONGEST_SPAN
+
+IGNORED = -100
+"""The label that carries no loss."""
+_POOL = 50
+"""Batches whose rows are sorted by length together."""
+
+logger = logging.getLogger(__name__)
+
+
+class Feature(TypedDict):
+    """The ids of one example: what is read, what the decoder's text starts with, and what it is to write."""
+
+    source: list[int]
+    start: list[int]
+    target: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class DataReport:
+    """What preparing the rows found."""
+
+    examples: int
+    truncated: int
+    """Examples that lost turns to the source limit."""
+    dropped_turns: int
+    left_out: int
+    """Examples whose target is longer than the target limit."""
+
+    def __str__(self) -> str:
+        text = f"{self.examples} examples"
+        if self.truncated:
+            text += (
+                f", {self.truncated} of them without their oldest turns ({self.dropped_turns} turns over source_limit)"
+            )
+        return text + (f", {self.left_out} left out (target over target_limit)" if self.left_out else "")
+
+
+class ExampleDataset(Dataset[Feature]):
+    """Every row once for each role, encoded; `set_epoch` redraws the noise."""
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        makers: Sequence[ExampleMaker],
+        codec: Codec,
+        *,
+        source_limit: int,
+        target_limit: int,
+        positions: int = 0,
+        repeats: Sequence[int] | None = None,
+    ) -> None:
+        self.codec = codec
+        self.rows = list(rows)
+        self.scripts = [derive_edits(row.dialogue.utterance, row.rewrite) for row in self.rows]
+        self.makers = list(makers)
+        self.source_limit = source_limit
+        self.epoch = 0
+        self.lengths: list[int] = []
+        self._items: list[tuple[int, int, int]] = []
+        repeats = repeats or [1] * len(self.rows)
+        truncated = dropped = left_out = 0
+        for k, maker in enumerate(self.makers):
+            for n, row in enumerate(self.rows):
+                # Counted on the gold operations; encoding them here also fills the codec's cache for the workers.
+                example, truncation = self._fit(maker.example(row, self.scripts[n]))
+                source, target = codec.encode(example.source), codec.encode_target(example.target)
+                if positions and len(source) + 2 * LONGEST_SPAN > positions:
+                    raise DataError(
+                        f"row {row.id}: its utterance and operations take {len(source)} tokens, and the model has "
+                        f"{positions} positions; leave the row out"
+                    )
+                if len(target) > target_limit:
+                    left_out += repeats[n]
+                    continue
+                truncated += repeats[n] * bool(truncation)
+                dropped += repeats[n] * truncation.turns
+                self._items += [(k, n, copy) for copy in range(repeats[n])]
+                self.lengths += [len(source) + len(target)] * repeats[n]
+        self.report = DataReport(len(self._items), truncated, dropped, left_out)
+        if not self._items:
+            raise DataError(f"no rows to train on: {self.report}; raise model.target_limit or give other data")
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch whose noise the examples get."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: int) -> Feature:
+        example, _ = self._fit(self.training_example(index))
+        return {
+            "source": self.codec.encode(example.source),
+            "start": self.codec.decoder_start(example.prompt),
+            "target": self.codec.encode_target(example.target),
+        }
+
+    def training_example(self, index: int) -> Example:
+        """Return an example as this epoch has it, before truncation."""
+        maker, row, copy = self._items[index]
+        return self.makers[maker].training_example(self.rows[row], self.scripts[row], self.epoch, copy)
+
+    def _fit(self, example: Example) -> tuple[Example, Truncation]:
+        return example.fit(self.codec.encode, self.codec.measure, self.source_limit)
+
+
+class EpochOrder(Sampler[int]):
+    """The order of a dataset's rows: shuffled anew each epoch, the same in every process."""
+
+    def __init__(self, dataset: ExampleDataset, seed: int, pool: int = 0) -> None:
+        self.dataset = dataset
+        self.seed = seed
+        self.pool = pool
+        """Rows that are sorted by length together before they are cut into batches; 0: none."""
+
+    @classmethod
+    def grouped(cls, dataset: ExampleDataset, seed: int, batch_size: int) -> EpochOrder:
+        """Return an order whose batches hold rows of like length."""
+        return cls(dataset, seed, batch_size * _POOL)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __iter__(self) -> Iterator[int]:
+        rng = random.Random(f"order/{self.seed}/{self.dataset.epoch}")
+        order = list(range(len(self.dataset)))
+        rng.shuffle(order)
+        if not self.pool:
+            return iter(order)
+        size = self.pool // _POOL
+        batches: list[list[int]] = []
+        for first in range(0, len(order), self.pool):
+            part = sorted(order[first : first + self.pool], key=self.dataset.lengths.__getitem__)
+            batches += [part[k : k + size] for k in range(0, len(part), size)]
+        last = [] if len(batches[-1]) == size else batches.pop()
+        rng.shuffle(batches)  # not from short rows to long ones; a batch that is not full stays last
+        return iter([index for batch in (*batches, last) for index in batch])
+
+
+@dataclass(frozen=True, slots=True)
+class Collator:
+    """Features to padded tensors; the decoder's prompt carries no loss."""
+
+    pad_id: int
+
+    def __call__(self, features: Sequence[Feature]) -> dict[str, Tensor]:
+        """Return input_ids, attention_mask, decoder_input_ids and labels."""
+        sources = [feature["source"] for feature in features]
+        written = [feature["start"] + feature["target"][:-1] for feature in features]
+        labels = [[IGNORED] * (len(feature["start"]) - 1) + feature["target"] for feature in features]
+        return {
+            "input_ids": pad(sources, self.pad_id),
+            "attention_mask": pad([[1] * len(source) for source in sources], 0),
+            "decoder_input_ids": pad(written, self.pad_id),
+            "labels": pad(labels, IGNORED),
+        }
+
+
+def pad(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    """Return the rows as one tensor, filled up on the right."""
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])

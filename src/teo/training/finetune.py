@@ -1,0 +1,328 @@
+"""train(config): rows and a base model -> one teo folder, role after role (or all roles in shared weights).
+
+rows -> stage1 -> (its operations for dev) -> stage2, from stage 1's weights -> teo.json
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import set_seed
+from transformers.utils import logging as transformers_logging
+
+from teo.edits import Operation
+from teo.errors import ConfigError, ModelError, TeoError
+from teo.folder import ModelFolder, Role
+from teo.runtime.codec import Codec
+from teo.training.arguments import choose_device, tensorboard_callbacks, torch_device, training_arguments, uses_bf16
+from teo.training.backbones import build_random, learned_positions, load_base
+from teo.training.batches import ExampleDataset
+from teo.training.config import RANDOM, TrainConfig
+from teo.training.curves import draw_curves
+from teo.training.dev import Decoding, DevSet, distributed_rank, predict_operations, wait_for_all
+from teo.training.examples import PROMPTS, ExampleMaker
+from teo.training.record import RECORD, require_same, write_record
+from teo.training.results import GroupResult, TrainResult
+from teo.training.rows import RunRows, hash_files, read_operations, read_rows, write_operations
+from teo.training.saving import (
+    complete_checkpoints,
+    disk_errors,
+    drop_checkpoints,
+    drop_incomplete,
+    save_weights,
+    whole_folder,
+)
+from teo.training.trainer import BEST, AveragedWeights, Pace, StageTrainer
+
+SHARED = "weights"
+"""The folder of weights that all roles share."""
+_FROM_STAGE1 = frozenset({"stage2", "rfis"})
+_VARIANTS = {"stage2": "teo", "fused": "fused", "rfis": "rfis", "fast": "fast", "direct": "direct", "stage1": "stage1"}
+
+logger = logging.getLogger(__name__)
+
+
+def train(config: TrainConfig, *, resume: bool = False) -> TrainResult:
+    """Train the roles of a configuration and return the folder of the model that they make up."""
+    with disk_errors(Path(config.output)):
+        return Run(config, resume=resume).finish()
+
+
+class Run:
+    """One training run: its folders, its rows, and the sets of weights that are finished."""
+
+    def __init__(self, config: TrainConfig, *, resume: bool = False) -> None:
+        transformers_logging.set_verbosity_error()
+        if not sys.stderr.isatty():
+            transformers_logging.disable_progress_bar()
+        self.config = config
+        self.device = choose_device(config.device)
+        self.output = Path(config.output)
+        self.work = self.output / "training"
+        training_arguments(config, self.work, self.device)  # joins the other processes, where there are any
+        self.main = distributed_rank()[0] == 0
+        self.resume = resume
+        if self.main:
+            self._open()
+        wait_for_all()
+        self.rows = self._read_rows()
+        self.result = TrainResult(self.output)
+
+    def finish(self) -> TrainResult:
+        """Train what is not trained yet, then describe the whole in teo.json."""
+        config = self.config
+        if config.model.stage1 and self.main:
+            self._adopt_stage1()
+        wait_for_all()
+        groups = {SHARED: config.roles} if config.shared else {role: (role,) for role in config.roles}
+        for name, roles in groups.items():
+            if not (self.output / name).is_dir():
+                self._train_group(name, roles)
+            self.result.groups[name] = GroupResult.read(self.work / name)
+        if self.main:
+            self._describe(groups)
+            if not config.writing.keep_checkpoints:
+                for name in groups:
+                    drop_checkpoints(self.work / name)
+        wait_for_all()
+        return self.result
+
+    def _open(self) -> None:
+        """Make the output folder ready, or refuse one that another run left."""
+        started = (self.work / RECORD).is_file() or (self.output / "teo.json").is_file()
+        if started and self.resume:
+            require_same(self.work, self.config)
+            for folder in self.work.iterdir():
+                if folder.is_dir():
+                    drop_incomplete(folder)
+            return
+        if started and not self.config.overwrite:
+            raise ConfigError(
+                f"output: {self.output} already holds a run; go on with --resume, start again with overwrite=true, "
+                "or give another folder"
+            )
+        if self.config.overwrite:
+            for name in ("training", "teo.json", SHARED, *PROMPTS):
+                _remove(self.output / name)
+
+    def _read_rows(self) -> RunRows:
+        """Return the rows; the main process writes the record once they are read."""
+        folder = self.work / "data"
+        if self.main:
+            rows = read_rows(self.config.data, folder)
+            if not (self.work / RECORD).is_file():
+                hashes = hash_files(rows.sources)
+                write_record(self.work, self.config, hashes, self.device, distributed_rank()[1])
+        wait_for_all()
+        return rows if self.main else read_rows(self.config.data, folder, writes=False)
+
+    def _train_group(self, name: str, roles: Sequence[str]) -> None:
+        """Train one set of weights and move the best of them to their place in the output folder."""
+        config, work = self.config, self.work / name
+        work.mkdir(parents=True, exist_ok=True)
+        set_seed(config.seed)
+        model, codec = self._start(name)
+        if config.packed:
+            self._train_packed(name, roles, model, codec)
+            return
+        decoding = self._decoding()
+        predicted = self._predicted_for_training(roles)
+        makers = [self._maker(role, predicted) for role in roles]
+        dataset = ExampleDataset(
+            self.rows.train,
+            makers,
+            codec,
+            source_limit=config.model.source_limit,
+            target_limit=config.model.target_limit,
+            positions=learned_positions(model.config),
+            repeats=self.rows.repeats,
+        )
+        logger.info("%s: %s, %s parameters, on %s", name, dataset.report, f"{model.num_parameters():,}", self.device)
+        dev = None
+        if self.rows.dev:
+            given = self._predicted_for_dev(roles)
+            gold = config.evaluation.operations == "gold"
+            dev = DevSet(self.rows.dev, makers, decoding, predicted=given, gold_only=gold)
+        trainer = self._trainer(model, dataset, dev, name)
+        done = complete_checkpoints(work)
+        if done:
+            trainer.pace.resumed_from = done[-1]
+            logger.info("%s: going on from %s", name, done[-1].name)
+        try:
+            with disk_errors(work):
+                trainer.train(resume_from_checkpoint=str(done[-1]) if done else None)
+        except TeoError:
+            drop_incomplete(work)
+            raise
+        judged = (work / BEST).is_dir()
+        wait_for_all()  # before one process moves that folder away: all must take the same way here
+        if not judged:  # killed between the last checkpoint and the first evaluation
+            trainer.evaluate()
+        if self.main:
+            self._close_group(name, trainer)
+        wait_for_all()
+
+    def _train_packed(self, name: str, roles: Sequence[str], model: Any, codec: Codec) -> None:
+        """Train one set of weights on all roles at once, judge them on dev and put them into their place."""
+        from teo.training.packed import check_packed, fit_packed
+
+        config, work = self.config, self.work / name
+        check_packed(config, model, roles)
+        step = fit_packed(model, codec, self.rows, config, work, torch_device(self.device))
+        em: dict[str, float] = {}
+        if self.rows.dev:
+            em = DevSet(self.rows.dev, [self._maker(role) for role in roles], self._decoding()).evaluate(model, codec)
+        history = [{"step": step, **{f"eval_{key}": score for key, score in em.items()}}]
+        result = GroupResult.of_history(history, step)
+        result.write(work)
+        save_weights(model, codec, self.output / name, {"step": step})
+        said = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
+        logger.info("%s: finished after %d updates: %s", name, step, said)
+
+    def _start(self, name: str) -> tuple[Any, Codec]:
+        """Return the model that a set of weights starts from: stage 1's for stage 2 (section 3.4), else the base."""
+        stage1 = self.output / "stage1"
+        if name in _FROM_STAGE1 and stage1.is_dir():
+            return load_base(str(stage1))
+        base, dropout = self.config.model.base, self.config.model.dropout
+        if base != RANDOM:
+            model, codec = load_base(base)
+            if dropout >= 0:
+                if not hasattr(model, "set_dropout"):
+                    raise ConfigError(
+                        f"model.dropout: only our own backbone can change it, found {type(model).__name__}"
+                    )
+                model.set_dropout(dropout)
+            return model, codec
+        folder = self.work / "base"
+        if self.main and not folder.is_dir():
+            model, codec = build_random(self.config.model.random, self.rows.texts, self.config.seed)
+            save_weights(model, codec, folder)
+        wait_for_all()
+        return load_base(str(folder))
+
+    def _maker(self, role: str, predicted: Mapping[str, tuple[Operation, ...]] | None = None) -> ExampleMaker:
+        config = self.config
+        return ExampleMaker(
+            role=role,
+            shared=config.shared,
+            order=config.order,
+            perturbation=config.perturbation,
+            predicted=predicted or {},
+            seed=config.seed,
+        )
+
+    def _decoding(self) -> Decoding:
+        config = self.config
+        return Decoding(
+            device=torch_device(self.device),
+            source_limit=config.model.source_limit,
+            target_limit=config.model.target_limit,
+            batch_size=config.evaluation.batch_size,
+            bf16=uses_bf16(config, self.device),
+        )
+
+    def _predicted_for_training(self, roles: Sequence[str]) -> dict[str, tuple[Operation, ...]] | None:
+        """Return stage 1's operations for the training rows, where stage 2 is to be trained on them."""
+        settings = self.config.perturbation
+        if settings.operations != "predicted" or "stage2" not in roles:
+            return None
+        if settings.predicted:
+            return read_operations(Path(settings.predicted))
+        if self.config.shared or not (self.output / "stage1").is_dir():
+            raise ConfigError(
+                "perturbation.predicted: expected a JSONL file, since no stage 1 is finished before stage 2 here; "
+                "give one, or train stage1 first in weights of its own"
+            )
+        return self._predict("train")
+
+    def _predicted_for_dev(self, roles: Sequence[str]) -> list[tuple[Operation, ...]] | None:
+        """Return stage 1's operations for the dev rows, where a finished stage 1 precedes stage 2."""
+        if "stage2" not in roles or self.config.shared or not (self.output / "stage1").is_dir():
+            return None
+        predicted = self._predict("dev")
+        return [predicted[row.id] for row in self.rows.dev]
+
+    def _predict(self, split: str) -> dict[str, tuple[Operation, ...]]:
+        """Return what stage 1 predicts for a split; it is predicted once and kept as JSONL."""
+        path = self.work / f"operations.{split}.jsonl"
+        rows = self.rows.train if split == "train" else self.rows.dev
+        if not path.is_file():
+            logger.info("stage1: predicting operations for %d %s rows", len(rows), split)
+            model, codec = load_base(str(self.output / "stage1"))
+            found = predict_operations(model, codec, self._maker("stage1"), rows, self._decoding())
+            if self.main:
+                write_operations(path, rows, found, self.config.order)
+        wait_for_all()
+        return read_operations(path)
+
+    def _trainer(self, model: Any, dataset: ExampleDataset, dev: DevSet | None, name: str) -> StageTrainer:
+        config = self.config
+        averaged = AveragedWeights(config.optimisation.ema) if config.optimisation.ema else None
+        return StageTrainer(
+            model,
+            training_arguments(config, self.work / name, self.device, len(dataset)),
+            dataset,
+            optimisation=config.optimisation,
+            pace=Pace(dataset, config.evaluation, config.writing, averaged),
+            dev=dev,
+            label=name,
+            callbacks=tensorboard_callbacks(self.work / "tensorboard" / name) if config.writing.tensorboard else [],
+        )
+
+    def _close_group(self, name: str, trainer: StageTrainer) -> None:
+        """Write the curves and the result, then move the best weights to their place, which says: finished."""
+        work = self.work / name
+        best = work / BEST
+        step = int(json.loads((best / "training.json").read_text(encoding="utf-8"))["step"])
+        result = GroupResult.of_history(trainer.state.log_history, step)
+        result.write(work)
+        if self.config.writing.plots:
+            draw_curves(result.history, self.work / f"{name}.png", name)
+        best.rename(self.output / name)
+        said = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
+        logger.info("%s: finished%s", name, f", best at step {step}: {said}" if said else "")
+
+    def _adopt_stage1(self) -> None:
+        """Copy a trained stage 1 into the output folder."""
+        source = Path(self.config.model.stage1)
+        roles = ModelFolder.load(source).roles
+        if "stage1" not in roles or roles["stage1"].prompt:
+            raise ModelError(f"{source}: expected a stage 1 with weights of its own, found {', '.join(roles)}")
+        target = self.output / "stage1"
+        if not target.is_dir():
+            with whole_folder(target) as folder:
+                shutil.copytree(source / roles["stage1"].folder, folder, dirs_exist_ok=True)
+
+    def _describe(self, groups: Mapping[str, Sequence[str]]) -> None:
+        """Write teo.json, which makes the folder a model."""
+        config = self.config
+        roles = {
+            role: Role(name, tuple(str(marker) for marker in PROMPTS[role]) if config.shared else ())
+            for name, members in groups.items()
+            for role in members
+        }
+        if config.model.stage1:
+            roles.setdefault("stage1", Role("stage1"))
+        variant = next(_VARIANTS[role] for role in _VARIANTS if role in roles)
+        ModelFolder(
+            roles=roles,
+            languages=config.languages,
+            order=config.order,
+            source_limit=config.model.source_limit,
+            variant=variant,
+            extra={"dev_em": self.result.em, "data": [settings.name for settings in config.data]},
+        ).save(self.output)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    elif path.exists():
+        path.unlink()

@@ -1,0 +1,171 @@
+"""Pretraining of the backbone on plain dialogues: text infilling and self-supervised rewriting.
+
+`python -m teo.training.pretrain CONFIG [key=value ...]` needs torch, transformers, tokenizers and numpy only.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch.utils.data import DataLoader
+
+from teo.errors import ConfigError, TeoError
+from teo.models import TeoConfig, TeoForConditionalGeneration
+from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
+from teo.training.loop import Loop, LoopSettings, PackedModel
+from teo.training.noise import Noise, NoiseSettings, Vocabulary
+from teo.training.pretrain_batches import Bucket, PretrainBatches
+from teo.training.pretrain_data import Corpus, frequent_tokens, read_dialogues, save_stream, tokenize_shard
+from teo.training.settings import read_settings
+
+
+@dataclass(frozen=True, slots=True)
+class BackboneSize:
+    """Sizes of a backbone that starts from nothing."""
+
+    d_model: int = 512
+    """Width of the states."""
+    encoder_layers: int = 12
+    """Layers that read."""
+    decoder_layers: int = 2
+    """Layers that write; each costs time for every token written."""
+    heads: int = 8
+    """Attention heads."""
+    d_ff: int = 2048
+    """Width inside the feed-forward layers."""
+    dropout: float = 0.0
+    """Dropout in pretraining."""
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainConfig:
+    """A pretraining run."""
+
+    shards: dict[str, float]
+    """Shards of dialogues (`.jsonl`, `.jsonl.xz`) or token streams made of them (`.npy`), and how often each is
+    drawn: 1 means as often as its size says."""
+    output: str
+    """Folder for the model, its checkpoint, the token streams and the log."""
+    tokenizer: str = ""
+    """The tokenizer's `tokenizer.json`; empty: learned from the shards."""
+    vocabulary: int = 16_384
+    """Entries of a tokenizer that is learned."""
+    start: str = ""
+    """A model folder to go on from; empty: random weights."""
+    size: BackboneSize = field(default_factory=BackboneSize)
+    """The backbone, where it starts from nothing."""
+    noise: NoiseSettings = field(default_factory=NoiseSettings)
+    """How examples are made."""
+    buckets: tuple[Bucket, ...] = (Bucket(48, 72, 1536), Bucket(96, 88, 768), Bucket(192, 104, 384))
+    """Shapes of batches."""
+    loop: LoopSettings = field(default_factory=LoopSettings)
+    """The fitting."""
+    frequent: int = 200
+    """How many of the most frequent tokens count as saying nothing."""
+    workers: int = 2
+    """Processes that make batches."""
+    seed: int = 1
+    """Seed of the weights and the noise."""
+
+    def __post_init__(self) -> None:
+        if not self.shards:
+            raise ConfigError("shards: expected at least one shard, found none")
+        if not self.buckets:
+            raise ConfigError("buckets: expected at least one shape of batch, found none")
+
+
+def pretrain(config: PretrainConfig) -> Path:
+    """Run the pretraining and return the model's folder; a run that was stopped goes on from its last checkpoint."""
+    torch.manual_seed(config.seed)
+    output = Path(config.output)
+    output.mkdir(parents=True, exist_ok=True)
+    tokenizer = _tokenizer(config, output)
+    corpora = [Corpus.load(_stream(Path(path), tokenizer, output), weight) for path, weight in config.shards.items()]
+    frequent = frequent_tokens(corpora, tokenizer.get_vocab_size(), config.frequent)
+    noise = Noise(Vocabulary(tokenizer, frequent.tolist()), config.noise)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    loop = Loop(PackedModel(_backbone(config, tokenizer)), config.loop, output, device)
+    _write_record(config, output, loop.model.backbone)
+    batches = PretrainBatches(corpora, noise, config.buckets, config.loop.steps, config.seed, loop.clock.step)
+    loop.fit(iter(load_batches(batches, config.workers, device)))
+    save_backbone(loop.model.backbone, tokenizer, output / "model")
+    return output / "model"
+
+
+def load_batches(batches: torch.utils.data.Dataset, workers: int, device: torch.device) -> DataLoader:
+    """Return a loader of ready batches, in order, made by other processes."""
+    return DataLoader(
+        batches,
+        batch_size=None,
+        num_workers=workers,
+        prefetch_factor=4 if workers else None,
+        pin_memory=device.type == "cuda",
+    )
+
+
+def _tokenizer(config: PretrainConfig, output: Path) -> Tokenizer:
+    if config.tokenizer:
+        if not Path(config.tokenizer).is_file():
+            raise ConfigError(f"tokenizer: no file {config.tokenizer}; leave the key out to learn one")
+        return Tokenizer.from_file(config.tokenizer)
+    learned = output / "tokenizer.json"
+    if not learned.is_file():
+        texts = (turn for path in config.shards for turns in read_dialogues(Path(path)) for turn in turns)
+        train_tokenizer(texts, config.vocabulary).save(str(learned))
+    return Tokenizer.from_file(str(learned))
+
+
+def _stream(shard: Path, tokenizer: Tokenizer, output: Path) -> Path:
+    """Return the token stream of a shard, made once and kept beside the run."""
+    if not shard.is_file():
+        raise ConfigError(f"shards: no file {shard}; give the path of a shard of dialogues")
+    if shard.suffix == ".npy":
+        return shard
+    stream = output / "streams" / f"{shard.name.split('.')[0]}.npy"
+    if not stream.is_file():
+        stream.parent.mkdir(exist_ok=True)
+        save_stream(tokenize_shard(shard, tokenizer), stream)
+    return stream
+
+
+def _backbone(config: PretrainConfig, tokenizer: Tokenizer) -> TeoForConditionalGeneration:
+    if config.start:
+        return TeoForConditionalGeneration.from_pretrained(config.start, dtype=torch.float32)
+    return TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **asdict(config.size)))
+
+
+def save_backbone(backbone: TeoForConditionalGeneration, tokenizer: Tokenizer, path: Path, shard: str = "15MB") -> None:
+    """Write the backbone in half precision and its tokenizer, in shards small enough to pass anywhere."""
+    half = copy.deepcopy(backbone).to(dtype=torch.float16, device="cpu")
+    half.save_pretrained(path, max_shard_size=shard)
+    wrap_tokenizer(tokenizer).save_pretrained(path)
+
+
+def _write_record(config: PretrainConfig, output: Path, backbone: TeoForConditionalGeneration) -> None:
+    record = {
+        "config": asdict(config),
+        "parameters": sum(p.numel() for p in backbone.parameters()),
+        "torch": torch.__version__,
+    }
+    (output / "record.json").write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; a known error is one line on stderr and its exit status."""
+    try:
+        pretrain(read_settings(Path(arguments[0]), PretrainConfig, arguments[1:]))
+    except TeoError as error:
+        sys.stderr.write(f"teo: {error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,131 @@
+"""Batches of pretraining examples: batch n is the same whatever made it, so that a resumed run goes on as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from random import Random
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from teo.errors import DataError
+from teo.training.noise import CLS_ID, IGNORED, Ids, Noise, NoisedExample
+from teo.training.pretrain_data import Corpus
+
+_FULL = 0.6
+"""Share of a bucket's source that an example must fill: padding costs as much as text."""
+
+
+_TRIES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One shape of batch; fixed shapes keep compiled code from being compiled again."""
+
+    source: int
+    """Tokens of a source."""
+    target: int
+    """Tokens of all decoder texts of a source together."""
+    rows: int
+    """Examples in a batch."""
+    share: float = 1.0
+    """How often batches of this shape come, against the others."""
+
+
+class PretrainBatches(Dataset[dict[str, torch.Tensor]]):
+    """Batch n of the run, made on the fly from the corpora."""
+
+    def __init__(
+        self,
+        corpora: Sequence[Corpus],
+        noise: Noise,
+        buckets: Sequence[Bucket],
+        batches: int,
+        seed: int,
+        first: int = 0,
+    ) -> None:
+        self.corpora = corpora
+        self.noise = noise
+        self.buckets = buckets
+        self.batches = batches
+        self.seed = seed
+        self.first = first
+        self._corpus_bounds = list(accumulate(corpus.weight for corpus in corpora))
+        self._bucket_bounds = list(accumulate(bucket.share for bucket in buckets))
+
+    def __len__(self) -> int:
+        return self.batches - self.first
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        rng = Random(f"{self.seed}/{self.first + index}")
+        bucket = rng.choices(self.buckets, cum_weights=self._bucket_bounds)[0]
+        return collate([self.example(bucket, rng) for _ in range(bucket.rows)], bucket)
+
+    def example(self, bucket: Bucket, rng: Random) -> NoisedExample:
+        """Return one example that fits the bucket."""
+        infilling = rng.random() < self.noise.settings.infilling
+        unchanged = rng.random() < self.noise.settings.unchanged
+        for _ in range(_TRIES):
+            corpus = rng.choices(self.corpora, cum_weights=self._corpus_bounds)[0]
+            turns = corpus.draw_dialogue(rng.random())
+            last = rng.randrange(1, len(turns))
+            wanted = 24 if rng.random() < 0.6 else rng.randint(1, 4)
+            history = fitting(turns[max(0, last - wanted) : last], bucket.source - len(turns[last]) - 4)
+            length = len(turns[last]) + sum(len(turn) + 1 for turn in history)
+            if not history or length < _FULL * bucket.source:
+                continue
+            if infilling:
+                made = self.noise.infilling([*history, turns[last]], rng, bucket.target)
+            else:
+                made = self.noise.rewriting(history, turns[last], rng, bucket.target, unchanged=unchanged)
+            if made is not None and len(made.source) <= bucket.source:
+                return made
+        raise DataError(
+            f"no dialogue of {_TRIES:,} drawn gives an example of {bucket.source} tokens: the shards are too small, their "
+            "turns too long for it, or every repeated word counts as frequent; change buckets or frequent"
+        )
+
+
+def fitting(history: list[Ids], room: int) -> list[Ids]:
+    """Return the latest turns that fit into `room` tokens with their separators."""
+    kept = len(history)
+    while kept and room >= len(history[kept - 1]) + 1:
+        room -= len(history[kept - 1]) + 1
+        kept -= 1
+    return history[kept:]
+
+
+def collate(examples: Sequence[NoisedExample], bucket: Bucket) -> dict[str, torch.Tensor]:
+    """Return the batch as tensors; a row's decoder texts stand one behind the other, told apart by `segment`."""
+    rows = len(examples)
+    source = np.zeros((rows, bucket.source), dtype=np.int16)
+    given = np.zeros((rows, bucket.target), dtype=np.int16)
+    labels = np.full((rows, bucket.target), IGNORED, dtype=np.int16)
+    segment = np.zeros((rows, bucket.target), dtype=np.uint8)
+    places: list[int] = []
+    tokens: list[int] = []
+    given[:, 0] = CLS_ID
+    for row, example in enumerate(examples):
+        source[row, : len(example.source)] = example.source
+        at = 0
+        for number, text in enumerate(example.segments, 1):
+            length = len(text.ids) - 1
+            given[row, at : at + length] = text.ids[:-1]
+            labels[row, at + text.free - 1 : at + length] = text.ids[text.free :]
+            segment[row, at : at + length] = number
+            at += length
+        for position, token in example.masked:
+            places.append(row * bucket.source + position)
+            tokens.append(token)
+    return {
+        "source": torch.from_numpy(source),
+        "given": torch.from_numpy(given),
+        "labels": torch.from_numpy(labels),
+        "segment": torch.from_numpy(segment),
+        "masked_places": torch.tensor(places, dtype=torch.int32),
+        "masked_tokens": torch.tensor(tokens, dtype=torch.int16),
+    }

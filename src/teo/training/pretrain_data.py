@@ -1,0 +1,122 @@
+"""Pretraining text as token streams: compressed JSONL shards -> arrays of 16-bit ids that workers share.
+
+A stream is `turn [SEP] turn [SEP] .. [EOS]` for one dialogue after another.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from teo.errors import DataError
+from teo.layouts import Marker
+from teo.models.tokenizer import EOS, SPECIAL_TOKENS
+
+SEP_ID, EOS_ID = SPECIAL_TOKENS.index(Marker.SEP), SPECIAL_TOKENS.index(EOS)
+_LONGEST_TURN = 200
+"""Tokens; a longer turn is a monologue, and the dialogue is cut there."""
+
+
+def read_dialogues(path: Path) -> Iterator[list[str]]:
+    """Yield the turns of each dialogue of a `.jsonl` or `.jsonl.xz` shard."""
+    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                turns = json.loads(line)["turns"]
+            except (json.JSONDecodeError, KeyError, TypeError) as error:
+                raise DataError(
+                    f'{path}:{number}: expected {{"turns": [...]}}, found {line[:60]!r} ({error})'
+                ) from error
+            yield turns
+
+
+def tokenize_shard(path: Path, tokenizer: Tokenizer, batch: int = 4000) -> np.ndarray:
+    """Return the token stream of one shard."""
+    tokenizer.encode_special_tokens = True  # a literal "[SEP]" in a film's subtitle is text
+    parts: list[np.ndarray] = []
+    pending: list[list[str]] = []
+    for turns in read_dialogues(path):
+        pending.append(turns)
+        if len(pending) == batch:
+            parts.append(_stream(pending, tokenizer))
+            pending = []
+    parts.append(_stream(pending, tokenizer))
+    return np.concatenate(parts)
+
+
+def _stream(dialogues: Iterable[list[str]], tokenizer: Tokenizer) -> np.ndarray:
+    dialogues = list(dialogues)
+    flat = [turn for turns in dialogues for turn in turns]
+    encoded = iter(tokenizer.encode_batch_fast(flat, add_special_tokens=False))
+    ids: list[int] = []
+    for turns in dialogues:
+        for _ in turns:
+            turn = next(encoded).ids
+            if len(turn) > _LONGEST_TURN:
+                ids.append(EOS_ID)
+            elif turn:
+                ids += turn
+                ids.append(SEP_ID)
+        ids.append(EOS_ID)
+    return np.array(ids, dtype=np.uint16)
+
+
+def save_stream(stream: np.ndarray, path: Path) -> None:
+    """Write a token stream, whole or not at all."""
+    beside = path.with_name(path.name + ".part")
+    with beside.open("wb") as out:
+        np.save(out, stream)
+    beside.replace(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """One shard's stream and where its dialogues with at least two turns start and end."""
+
+    stream: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    weight: float
+
+    @classmethod
+    def load(cls, path: Path, weight: float = 1.0) -> Corpus:
+        """Return a shard; `weight` says how often its text is drawn, 1 meaning as often as its size says."""
+        stream = np.load(path)
+        borders = np.flatnonzero(stream == EOS_ID)
+        starts = np.concatenate(([0], borders[:-1] + 1))
+        turns = np.add.reduceat(stream == SEP_ID, starts)
+        kept = turns > 1
+        return cls(stream, starts[kept], borders[kept], weight * len(stream))
+
+    def draw_dialogue(self, place: float) -> list[list[int]]:
+        """Return the turns of the dialogue at a place between 0 and 1 of the stream: long ones come more often."""
+        at = int(place * (len(self.stream) - 1))
+        index = min(int(np.searchsorted(self.ends, at)), len(self.ends) - 1)
+        return split_turns(self.stream[self.starts[index] : self.ends[index]].tolist())
+
+
+def split_turns(ids: list[int]) -> list[list[int]]:
+    """Return the turns of a dialogue's ids."""
+    turns: list[list[int]] = []
+    start = 0
+    while start < len(ids):
+        end = ids.index(SEP_ID, start)
+        turns.append(ids[start:end])
+        start = end + 1
+    return turns
+
+
+def frequent_tokens(corpora: Iterable[Corpus], vocab_size: int, share: int) -> np.ndarray:
+    """Return which ids are among the `share` most frequent: words that alone make no span worth leaving out."""
+    counts = np.zeros(vocab_size, dtype=np.int64)
+    for corpus in corpora:
+        counts += np.bincount(corpus.stream, minlength=vocab_size)
+    frequent = np.zeros(vocab_size, dtype=bool)
+    frequent[np.argsort(-counts)[:share]] = True
+    return frequent

@@ -1,0 +1,103 @@
+"""The rows of a run: every dataset of its configuration, read, counted and hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from teo.data import load_rows
+from teo.data.row import Row
+from teo.edits import Operation, Order, format_operations, parse_operations
+from teo.errors import DataError
+from teo.training.config import SYNTHETIC, DataSettings
+from teo.training.synthetic import write_rows
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RunRows:
+    """The rows to train on, how often each is seen in an epoch, and the rows to choose on."""
+
+    train: list[Row] = field(default_factory=list)
+    repeats: list[int] = field(default_factory=list)
+    dev: list[Row] = field(default_factory=list)
+    sources: list[Path] = field(default_factory=list)
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """Every text of the training rows."""
+        for row in self.train:
+            yield from (*row.dialogue.history, row.dialogue.utterance, row.rewrite)
+
+
+def read_rows(datasets: Sequence[DataSettings], folder: Path, *, writes: bool = True) -> RunRows:
+    """Return the rows of all datasets; the synthetic one is written into `folder` first, by one process only."""
+    rows = RunRows()
+    for number, settings in enumerate(datasets):
+        if settings.name == SYNTHETIC:
+            target = folder / SYNTHETIC if not settings.path else Path(settings.path)
+            if writes and not (target / "train.jsonl").is_file():
+                write_rows(target)
+            settings = replace(settings, name="jsonl", path=str(target))  # noqa: PLW2901
+        prefix = f"{number}-{settings.name}:" if len(datasets) > 1 else ""
+        train = _read(settings, settings.train, prefix)
+        train = train[: settings.rows] if settings.rows else train
+        rows.train += train
+        rows.repeats += [settings.repeat] * len(train)
+        if settings.dev:
+            dev = _read(settings, settings.dev, prefix)
+            rows.dev += dev[: settings.dev_rows] if settings.dev_rows else dev
+        rows.sources.append(Path(settings.path))
+    return rows
+
+
+def _read(settings: DataSettings, split: str, prefix: str) -> list[Row]:
+    loaded = load_rows(settings.name, settings.path, split, strict=False, **settings.options)
+    for skipped in loaded.skipped:
+        logger.warning("skipped: %s", skipped)
+    logger.info("%s %s: %d rows from %s", settings.name, split, len(loaded.rows), settings.path)
+    return [replace(row, id=prefix + row.id) for row in loaded.rows]
+
+
+def hash_files(sources: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return name, size and SHA-256 of every file that rows were read from."""
+    files = [file for source in sources for file in (sorted(source.rglob("*")) if source.is_dir() else [source])]
+    hashed = []
+    for file in files:
+        if file.is_file():
+            with file.open("rb") as opened:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            hashed.append({"file": str(file), "bytes": file.stat().st_size, "sha256": digest})
+    return hashed
+
+
+def write_operations(path: Path, rows: Sequence[Row], operations: Sequence[Sequence[Operation]], order: Order) -> None:
+    """Write predicted operations as JSONL rows {"id", "operations"}."""
+    beside = path.with_name(path.name + ".part")
+    with beside.open("w", encoding="utf-8") as out:
+        for row, predicted in zip(rows, operations, strict=True):
+            line = {"id": row.id, "operations": format_operations(predicted, order)}
+            out.write(json.dumps(line, ensure_ascii=False) + "\n")
+    beside.replace(path)
+
+
+def read_operations(path: Path) -> dict[str, tuple[Operation, ...]]:
+    """Return predicted operations by row id; what is not well formed in them is dropped."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; give predicted operations as JSONL, or leave the key empty")
+    operations: dict[str, tuple[Operation, ...]] = {}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                operations[str(row["id"])] = parse_operations(row["operations"]).operations
+            except (json.JSONDecodeError, KeyError, TypeError):
+                found = line.strip()[:60]
+                raise DataError(f'{path}:{number}: expected {{"id", "operations"}}, found {found!r}') from None
+    return operations

@@ -1,0 +1,267 @@
+"""StageTrainer: transformers' Seq2SeqTrainer with our order of rows, loss options, averaged weights and dev EM."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.data import DataLoader
+from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+
+from teo.training.batches import IGNORED, Collator, EpochOrder, ExampleDataset
+from teo.training.config import EvaluationSettings, OptimisationSettings, OutputSettings
+from teo.training.dev import DevSet, distributed_rank, wait_for_all
+from teo.training.saving import COMPLETE, drop_checkpoints, save_weights
+
+BEST = "best"
+_AVERAGE = "average.pt"
+
+logger = logging.getLogger(__name__)
+
+
+class AveragedWeights:
+    """A running average of a model's weights; the average is what is evaluated and saved."""
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.average: dict[str, Tensor] = {}
+        self.updates = 0
+
+    def update(self, model: torch.nn.Module) -> None:
+        """Move the average towards the weights; early on it follows them closely."""
+        self.updates += 1
+        decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                if name in self.average:
+                    self.average[name].lerp_(weight.detach(), 1 - decay)
+                else:
+                    self.average[name] = weight.detach().clone()
+
+    @contextmanager
+    def applied(self, model: torch.nn.Module) -> Iterator[None]:
+        """Put the average into the model, and the weights back afterwards."""
+        if not self.average:
+            yield
+            return
+        kept = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+        _fill(model, self.average)
+        try:
+            yield
+        finally:
+            _fill(model, kept)
+
+    def save(self, path: Path) -> None:
+        """Write the average into a checkpoint."""
+        torch.save({"average": self.average, "updates": self.updates}, path / _AVERAGE)
+
+    def load(self, path: Path, device: torch.device) -> None:
+        """Take up the average of a checkpoint."""
+        stored = torch.load(path / _AVERAGE, map_location=device, weights_only=True)
+        self.average, self.updates = stored["average"], stored["updates"]
+
+
+def _fill(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.copy_(weights[name])
+
+
+class Pace(TrainerCallback):
+    """When to redraw the noise, evaluate and save; checkpoints are marked complete once all of them is written."""
+
+    def __init__(
+        self,
+        dataset: ExampleDataset,
+        evaluation: EvaluationSettings,
+        writing: OutputSettings,
+        averaged: AveragedWeights | None,
+    ) -> None:
+        self.dataset = dataset
+        self.evaluation = evaluation
+        self.writing = writing
+        self.averaged = averaged
+        self.resumed_from: Path | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """Take up the averaged weights of a resumed run."""
+        if self.averaged is not None and self.resumed_from is not None:
+            self.averaged.load(self.resumed_from, model.device)
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Choose the epoch's noise and order, before any worker starts."""
+        # A resumed run begins inside an epoch: the whole part of the fraction done is the epoch's number.
+        self.dataset.set_epoch(int((state.epoch or 0.0) + 1e-6))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        """Update the average; save every so many updates."""
+        if self.averaged is not None:
+            self.averaged.update(model)
+        if self.writing.checkpoint_steps and state.global_step % self.writing.checkpoint_steps == 0:
+            control.should_save = True
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Evaluate and save every so many epochs, and after the last."""
+        last = state.global_step >= state.max_steps
+        number = self.dataset.epoch + 1
+        control.should_log = True
+        control.should_evaluate = last or _due(number, self.evaluation.every)
+        control.should_save = _due(number, self.writing.checkpoint_epochs)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Mark the checkpoint complete, then drop the ones before it."""
+        path = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        wait_for_all()  # every process writes its own random state
+        if state.is_world_process_zero:
+            if self.averaged is not None:
+                self.averaged.save(path)
+            (path / COMPLETE).touch()
+            drop_checkpoints(path.parent, keep=path)
+
+
+def _due(number: int, every: int) -> bool:
+    return every > 0 and number % every == 0
+
+
+class Bar(ProgressCallback):
+    """A progress bar on stderr, and nothing else: the library's own also writes every log entry to stdout."""
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
+        """Leave logging to the lines."""
+
+
+class Lines(TrainerCallback):
+    """One plain line per logged loss and evaluation, for logs that are not a terminal."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
+        """Log the loss or the exact match."""
+        if not state.is_world_process_zero or logs is None:
+            return
+        known = {"loss": "loss {:.4f}", "learning_rate": "lr {:.2e}", "eval_em": "dev EM {:.4f}"}
+        said = [form.format(float(logs[name])) for name, form in known.items() if name in logs]
+        said += [f"{name[8:]} {value:.4f}" for name, value in logs.items() if name.startswith("eval_em_")]
+        if said:
+            logger.info("%s: epoch %.2f step %d: %s", self.label, state.epoch or 0, state.global_step, ", ".join(said))
+
+
+class StageTrainer(Seq2SeqTrainer):
+    """Trains one set of weights on one or more roles, and keeps the best of them by dev EM."""
+
+    def __init__(
+        self,
+        model: Any,
+        args: Seq2SeqTrainingArguments,
+        dataset: ExampleDataset,
+        *,
+        optimisation: OptimisationSettings,
+        pace: Pace,
+        dev: DevSet | None,
+        label: str,
+        callbacks: list[TrainerCallback] | None = None,
+    ) -> None:
+        self.codec = dataset.codec
+        self.control: Any
+        super().__init__(
+            model=model,
+            args=args,
+            train_dataset=dataset,
+            data_collator=Collator(dataset.codec.pad_id),
+            callbacks=[pace, Lines(label), *(callbacks or [])],
+        )
+        for printing in (PrinterCallback, ProgressCallback):  # both write to stdout, which is for data
+            self.remove_callback(printing)
+        if not args.disable_tqdm:
+            self.add_callback(Bar())
+        self.examples = dataset
+        self.settings = optimisation
+        self.pace = pace
+        self.dev = dev
+        # The loss is the mean over a batch's tokens; gradient accumulation then averages over batches.
+        self.model_accepts_loss_kwargs = False
+
+    def get_train_dataloader(self) -> DataLoader:
+        """Return the batches of an epoch, in an order that depends on the seed and the epoch alone."""
+        size, seed = self.args.per_device_train_batch_size, self.args.seed
+        order = EpochOrder(self.examples, seed)
+        if self.settings.group_by_length:
+            order = EpochOrder.grouped(self.examples, seed, size)
+        loader = DataLoader(
+            self.examples,
+            batch_size=size,
+            sampler=order,
+            collate_fn=self.data_collator,
+            num_workers=self.args.dataloader_num_workers,
+            pin_memory=torch.cuda.is_available() and not self.args.use_cpu,
+        )
+        return self.accelerator.prepare(loader)
+
+    def compute_loss(self, model: Any, inputs: dict[str, Tensor], return_outputs: bool = False, **_: Any) -> Any:
+        """Return the mean negative log-likelihood of the target's tokens, with R-Drop and smoothing where asked for."""
+        smoothing, r_drop = self.settings.label_smoothing, self.settings.r_drop
+        if not smoothing and not r_drop:
+            outputs = model(**inputs)
+            return (outputs.loss, outputs) if return_outputs else outputs.loss
+        labels = inputs["labels"]
+        given = {name: value for name, value in inputs.items() if name != "labels"}
+        outputs = model(**given)
+        loss = token_loss(outputs.logits, labels, smoothing)
+        if r_drop:
+            again = model(**given).logits
+            loss = (loss + token_loss(again, labels, smoothing)) / 2
+            loss = loss + r_drop * divergence(outputs.logits, again, labels)
+        return (loss, outputs) if return_outputs else loss
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """Return the dev EM of the (averaged) weights, and keep them if they are the best so far."""
+        averaged = self.pace.averaged or AveragedWeights(0)
+        metrics: dict[str, float] = {}
+        # Decoding changes the generation settings; the checkpoint keeps the plain ones.
+        settings = copy.deepcopy(self.model.generation_config)
+        with averaged.applied(self.model):
+            if self.dev is not None:
+                scores = self.dev.evaluate(self.model, self.codec)
+                metrics = {f"eval_{name}": value for name, value in scores.items()}
+            self.model.generation_config = settings
+            self.keep_best(metrics.get("eval_em", float(self.state.global_step)))
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def keep_best(self, score: float) -> None:
+        """Save the weights beside the checkpoints if no earlier ones scored as high."""
+        path = Path(self.args.output_dir) / BEST
+        if distributed_rank()[0] == 0 and score > best_score(path):
+            save_weights(self.model, self.codec, path, {"score": score, "step": self.state.global_step})
+        wait_for_all()
+
+
+def best_score(path: Path) -> float:
+    """Return the score of the best weights so far; below any score where there are none."""
+    file = path / "training.json"
+    return float(json.loads(file.read_text(encoding="utf-8"))["score"]) if file.is_file() else -1.0
+
+
+def token_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Return the mean loss over the labels that count."""
+    return F.cross_entropy(
+        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, label_smoothing=smoothing
+    )
+
+
+def divergence(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+    """Return R-Drop's term: the mean of both directions of the divergence, over the labels that count."""
+    counted = labels != IGNORED
+    p, q = first[counted].float().log_softmax(-1), second[counted].float().log_softmax(-1)
+    both = F.kl_div(p, q, log_target=True, reduction="none") + F.kl_div(q, p, log_target=True, reduction="none")
+    return both.sum(-1).mean() / 2

@@ -1,0 +1,166 @@
+"""Each family of backbone: trained for two steps on tiny models saved locally, saved, loaded, decoded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from teo.data.row import Row
+from teo.errors import ModelError
+from teo.folder import ModelFolder
+from teo.layouts import Marker, operation_pieces, stage1_source, stage2_source
+from teo.runtime.codec import Codec
+from teo.runtime.torch_generator import TorchGenerator
+from teo.training.backbones import build_random, load_base, make_ready
+from teo.training.config import RandomModel, TrainConfig
+from teo.training.finetune import train
+from teo.training.saving import save_weights
+from teo.training.settings import build
+from teo.training.synthetic import generate_rows, write_rows
+
+torch.set_num_threads(1)
+ROWS = generate_rows(24)
+TEXTS = [text for row in ROWS for text in (*row.dialogue.history, row.dialogue.utterance, row.rewrite)]
+
+
+def build_marian(folder: Path) -> tuple[Any, Codec]:
+    """Return a tiny Marian model whose two SentencePiece models are learned from the rows."""
+    import sentencepiece
+    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+    folder.mkdir(parents=True)
+    (folder / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.Train(
+        input=str(folder / "texts.txt"),
+        model_prefix=str(folder / "spm"),
+        vocab_size=120,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
+    pieces = [model.id_to_piece(k) for k in range(model.get_piece_size())]
+    words = ["</s>", "<unk>", *(piece for piece in pieces if piece not in {"<s>", "</s>", "<unk>"}), "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({word: k for k, word in enumerate(words)}), encoding="utf-8")
+    spm = str(folder / "spm.model")
+    tokenizer = MarianTokenizer(source_spm=spm, target_spm=spm, vocab=str(folder / "vocab.json"))
+    config = MarianConfig(
+        vocab_size=len(words),
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=128,
+        pad_token_id=len(words) - 1,
+        eos_token_id=0,
+        decoder_start_token_id=len(words) - 1,
+        forced_eos_token_id=None,
+    )
+    network = MarianMTModel(config)
+    return network, make_ready(network, tokenizer)
+
+
+def save_base(family: str, folder: Path) -> Path:
+    """Write a tiny base model of a family, as a hub would give it, and return its folder."""
+    if family == "marian":
+        model, codec = build_marian(folder.with_name("parts"))
+    else:
+        settings = RandomModel(family=family, width=16, layers=1, heads=2)  # type: ignore[arg-type]
+        model, codec = build_random(settings, TEXTS)
+    save_weights(model, codec, folder)
+    return folder
+
+
+def tiny_config(output: Path, base: Path | str, data: Path, **changes: Any) -> TrainConfig:
+    tree = {
+        "output": str(output),
+        "device": "cpu",
+        "model": {"base": str(base), "source_limit": 64, "target_limit": 32},
+        "data": {"path": str(data)},
+        "optimisation": {"steps": 2, "batch_size": 4, "learning_rate": 1e-3},
+        "evaluation": {"batch_size": 8},
+        "writing": {"plots": False},
+        **changes,
+    }
+    return build(TrainConfig, tree, "test")
+
+
+def sources(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    return [stage1_source(row.dialogue) for row in rows]
+
+
+@pytest.mark.parametrize("family", ["bart", "bart-zh", "t5", "marian", "teo"])
+def test_a_family_is_trained_saved_loaded_and_decoded(family: str, tmp_path: Path) -> None:
+    if family == "marian":
+        pytest.importorskip("sentencepiece")
+    base = save_base(family, tmp_path / "base")
+    data = write_rows(tmp_path / "data", rows={"train": 16, "dev": 4, "test": 4})
+    result = train(tiny_config(tmp_path / "model", base, data))
+    assert set(result.em) == {"stage1", "stage2"}
+    folder = ModelFolder.load(tmp_path / "model")
+    assert {name: role.folder for name, role in folder.roles.items()} == {"stage1": "stage1", "stage2": "stage2"}
+    for role in folder.roles.values():
+        generator = TorchGenerator.from_pretrained(tmp_path / "model" / role.folder, device="cpu", max_new_tokens=12)
+        operations = operation_pieces((), "position")
+        written = generator.generate([*sources(ROWS[:2]), stage2_source(ROWS[0].dialogue, operations)])
+        assert len(written) == 3
+        assert all(isinstance(piece, str) for one in written for piece in one.pieces)
+        embedded = generator.model.get_input_embeddings().weight.shape[0]
+        assert embedded >= len(generator.codec), "every marker has an embedding"
+        text = ROWS[0].rewrite
+        assert generator.codec.decode(generator.codec.encode_target((Marker.INSERT, text)))[0] is Marker.INSERT
+        assert generator.model.generation_config.num_beams in {None, 1}, "greedy, whatever the base was set to"
+
+
+def test_stage_2_starts_from_stage_1(tmp_path: Path) -> None:
+    base = save_base("bart", tmp_path / "base")
+    data = write_rows(tmp_path / "data", rows={"train": 16, "dev": 4, "test": 4})
+    train(
+        tiny_config(tmp_path / "model", base, data, optimisation={"steps": 1, "learning_rate": 1e-9, "batch_size": 4})
+    )
+    weights = [
+        load_base(str(tmp_path / "model" / role))[0].get_input_embeddings().weight for role in ("stage1", "stage2")
+    ]
+    assert torch.allclose(weights[0], weights[1], atol=1e-6)
+
+
+def test_settings_of_a_checkpoint_that_would_change_greedy_are_dropped(tmp_path: Path) -> None:
+    model, codec = build_random(RandomModel(width=16, layers=1, heads=2), TEXTS)
+    model.generation_config.num_beams = 4
+    model.generation_config.no_repeat_ngram_size = 3
+    model.generation_config.forced_bos_token_id = 0
+    save_weights(model, codec, tmp_path / "base")
+    loaded, _ = load_base(str(tmp_path / "base"))
+    assert loaded.generation_config.num_beams in {None, 1}
+    assert not loaded.generation_config.no_repeat_ngram_size
+    assert loaded.generation_config.forced_bos_token_id is None
+
+
+def test_a_base_without_a_tokenizer_is_one_clear_line(tmp_path: Path) -> None:
+    model, _ = build_random(RandomModel(width=16, layers=1, heads=2), TEXTS)
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="expected a tokenizer beside the model, found none of"):
+        load_base(str(tmp_path))
+
+
+def test_a_folder_that_is_no_model_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"expected a model folder, found no config\.json in it"):
+        load_base(str(tmp_path))
+
+
+def test_a_model_of_another_kind_is_one_clear_line(tmp_path: Path) -> None:
+    from transformers import BertConfig
+
+    _, codec = build_random(RandomModel(width=16, layers=1, heads=2), TEXTS)
+    codec.tokenizer.save_pretrained(tmp_path)
+    BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="expected a sequence-to-sequence model such as BART, T5 or Marian") as error:
+        load_base(str(tmp_path))
+    assert "\n" not in str(error.value)

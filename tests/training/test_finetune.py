@@ -1,0 +1,374 @@
+"""Runs: what they write, how they resume, and the one line that each mistake gives."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from teo.errors import ConfigError, DataError, ModelError, TeoError
+from teo.folder import ModelFolder
+from teo.runtime.torch_generator import TorchGenerator
+from teo.training.config import TrainConfig
+from teo.training.finetune import Run, train
+from teo.training.results import TrainResult
+from teo.training.rows import read_operations
+from teo.training.saving import complete_checkpoints
+from teo.training.trainer import AveragedWeights, StageTrainer, divergence, token_loss
+
+ConfigMaker = Callable[..., TrainConfig]
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing that catches errors catches it."""
+
+
+def train_until(config: TrainConfig, step: int, monkeypatch: pytest.MonkeyPatch, group: str = "stage1") -> None:
+    """Train and stop dead before an update of a set of weights."""
+    original = StageTrainer.training_step
+
+    def step_or_die(self: StageTrainer, *args: Any, **kwargs: Any) -> Any:
+        if self.state.global_step == step and Path(self.args.output_dir).name == group:
+            raise Killed
+        return original(self, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StageTrainer, "training_step", step_or_die)
+        with pytest.raises(Killed):
+            train(config)
+
+
+def weights(result: TrainResult, name: str) -> dict[str, torch.Tensor]:
+    return load_file(result.folder / name / "model.safetensors")
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_run_writes_a_model_folder_and_its_record(make_config: ConfigMaker) -> None:
+    config = make_config(languages=["en"], writing={"plots": True})
+    result = train(config)
+    folder = ModelFolder.load(result.folder)
+    assert folder.variant == "teo"
+    assert folder.source_limit == 64
+    assert folder.languages == ("en",)
+    record = json.loads((result.folder / "training" / "record.json").read_text())
+    assert record["config"]["optimisation"]["epochs"] == 2
+    assert {"torch", "transformers", "python", "teo"} <= record["versions"].keys()
+    assert {Path(file["file"]).name for file in record["data"]} == {"train.jsonl", "dev.jsonl", "test.jsonl"}
+    assert all(len(file["sha256"]) == 64 for file in record["data"])
+    assert "git_commit" in record
+    assert (result.folder / "training" / "stage1.png").stat().st_size > 1000
+    assert [step for step, _ in result.groups["stage1"].losses] == list(range(1, 13)), "a loss for every update"
+    assert not list((result.folder / "training").rglob("checkpoint-*")), "checkpoints go once the model is written"
+    assert not list(result.folder.rglob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("step", "writing", "reason"),
+    [
+        (9, {"checkpoint_steps": 4}, "inside an epoch, from a checkpoint inside it"),
+        (9, {}, "inside an epoch, from the end of the one before"),
+        (6, {}, "right at the start of an epoch"),
+        (3, {}, "before any checkpoint"),
+    ],
+)
+def test_a_resumed_run_has_the_losses_and_weights_of_one_that_was_never_stopped(
+    make_config: ConfigMaker, monkeypatch: pytest.MonkeyPatch, step: int, writing: dict[str, int], reason: str
+) -> None:
+    fit = {"ema": 0.9, "epochs": 3}
+    config = make_config(optimisation=fit, writing=writing)
+    whole = train(make_config(output=f"{config.output}-whole", optimisation=fit, writing=writing))
+    train_until(config, step, monkeypatch)
+    resumed = train(config, resume=True)
+    for name in ("stage1", "stage2"):
+        assert resumed.groups[name].losses == whole.groups[name].losses, reason
+        assert same(weights(resumed, name), weights(whole, name)), reason
+    assert resumed.em == whole.em
+
+
+def test_a_run_killed_in_stage_2_does_not_train_stage_1_again(
+    make_config: ConfigMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(output=str(tmp_path / "killed"))
+    train_until(config, 8, monkeypatch, group="stage2")
+    before = (tmp_path / "killed" / "stage1" / "model.safetensors").stat().st_mtime_ns
+    resumed = train(config, resume=True)
+    assert (tmp_path / "killed" / "stage1" / "model.safetensors").stat().st_mtime_ns == before
+    assert resumed.groups["stage2"].losses == train(make_config(output=str(tmp_path / "whole"))).groups["stage2"].losses
+
+
+def test_a_checkpoint_that_was_cut_short_is_not_resumed_from(
+    make_config: ConfigMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config()
+    train_until(config, 9, monkeypatch)
+    work = tmp_path / "model" / "training" / "stage1"
+    half = work / "checkpoint-9"
+    half.mkdir()
+    (half / "model.safetensors").write_bytes(b"half")
+    assert [path.name for path in complete_checkpoints(work)] == ["checkpoint-6"]
+    result = train(config, resume=True)
+    assert len(result.groups["stage1"].losses) == 12
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_outright_goes_on(make_config: ConfigMaker, tmp_path: Path) -> None:
+    whole = train(make_config(output=str(tmp_path / "whole"), roles=["direct"], optimisation={"epochs": 6}))
+    config = tmp_path / "whole" / "training" / "config.toml"
+    command = [sys.executable, "-m", "teo.training", str(config), f"output={tmp_path / 'killed'}"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    work = tmp_path / "killed" / "training" / "direct"
+    until = time.monotonic() + 60
+    while not complete_checkpoints(work) and first.poll() is None and time.monotonic() < until:
+        time.sleep(0.005)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    done = subprocess.run([*command, "--resume"], env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["dev_em"] == whole.em, "data on stdout, one JSON line"
+    history = json.loads((work / "result.json").read_text())["history"]
+    assert [(entry["step"], entry["loss"]) for entry in history if "loss" in entry] == whole.groups["direct"].losses
+
+
+def test_all_roles_can_share_one_set_of_weights(make_config: ConfigMaker) -> None:
+    result = train(make_config(shared=True, roles=["stage1", "stage2", "direct", "fast"]))
+    folder = ModelFolder.load(result.folder)
+    assert {role.folder for role in folder.roles.values()} == {"weights"}
+    assert folder.roles["stage1"].prompt == ("[E]",)
+    assert folder.roles["fast"].prompt == ("[F]",)
+    assert set(result.em) == {"stage1", "stage2", "direct", "fast"}
+
+
+@pytest.mark.parametrize(
+    ("roles", "variant"),
+    [(["direct"], "direct"), (["fused"], "fused"), (["fast"], "fast"), (["stage1", "rfis"], "rfis")],
+)
+def test_every_variant_trains(make_config: ConfigMaker, roles: list[str], variant: str) -> None:
+    result = train(make_config(roles=roles, optimisation={"epochs": 1}))
+    assert ModelFolder.load(result.folder).variant == variant
+    assert set(result.em) == set(roles)
+    TorchGenerator.from_pretrained(result.folder / roles[-1], device="cpu")
+
+
+def test_stage_2_can_be_trained_on_what_stage_1_predicts(make_config: ConfigMaker) -> None:
+    result = train(make_config(perturbation={"operations": "predicted"}, optimisation={"epochs": 1}))
+    predicted = read_operations(result.folder / "training" / "operations.train.jsonl")
+    assert len(predicted) == 48
+    assert "stage2" in result.em
+
+
+def test_a_trained_stage_1_can_be_taken_as_it_is(make_config: ConfigMaker, tmp_path: Path) -> None:
+    first = train(make_config(output=str(tmp_path / "first"), roles=["stage1"]))
+    second = train(make_config(output=str(tmp_path / "second"), model={"stage1": str(first.folder)}))
+    assert same(weights(first, "stage1"), weights(second, "stage1"))
+    assert set(ModelFolder.load(second.folder).roles) == {"stage1", "stage2"}
+    third = make_config(output=str(tmp_path / "third"), roles=["direct"])
+    train(third)
+    with pytest.raises(ModelError, match="expected a stage 1 with weights of its own, found direct"):
+        train(make_config(output=str(tmp_path / "fourth"), model={"stage1": third.output}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"r_drop": 1.0}, "R-Drop"),
+        ({"label_smoothing": 0.1}, "label smoothing"),
+        ({"accumulation": 2}, "gradient accumulation"),
+        ({"schedule": "cosine", "warmup": 0.5}, "another schedule"),
+        ({"group_by_length": False, "workers": 1}, "rows in any order, from a worker"),
+    ],
+)
+def test_every_option_of_the_fitting_trains(make_config: ConfigMaker, settings: dict[str, Any], reason: str) -> None:
+    result = train(make_config(roles=["direct"], optimisation={**settings, "epochs": 8, "learning_rate": 3e-3}))
+    losses = [loss for _, loss in result.groups["direct"].losses]
+    assert sum(losses[-3:]) < sum(losses[:3]) * 0.9, f"{reason}: the loss falls"
+
+
+def test_the_best_checkpoint_by_dev_em_is_kept(make_config: ConfigMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([0.25, 0.75, 0.75, 0.5])
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def evaluate(self: Any, model: torch.nn.Module, codec: Any) -> dict[str, float]:
+        seen.append({name: weight.detach().clone() for name, weight in model.named_parameters()})
+        score = next(scores)
+        return {"em": score, "em_direct": score}
+
+    monkeypatch.setattr("teo.training.dev.DevSet.evaluate", evaluate)
+    result = train(make_config(roles=["direct"], optimisation={"epochs": 4}))
+    assert result.em == {"direct": 0.75}
+    kept = weights(result, "direct")
+    assert all(torch.equal(kept[name], seen[1][name]) for name in kept if name in seen[1]), "the first of equals"
+
+
+def test_the_average_is_what_is_evaluated_and_saved(make_config: ConfigMaker, tmp_path: Path) -> None:
+    averaged = train(make_config(output=str(tmp_path / "a"), roles=["direct"], optimisation={"ema": 0.99}))
+    plain = train(make_config(output=str(tmp_path / "b"), roles=["direct"]))
+    assert averaged.groups["direct"].losses == plain.groups["direct"].losses, "the average does not change training"
+    assert not same(weights(averaged, "direct"), weights(plain, "direct"))
+
+
+def test_averaged_weights_follow_the_definition() -> None:
+    model = torch.nn.Linear(1, 1, bias=False)
+    averaged = AveragedWeights(0.5)
+    values = [1.0, 3.0, 5.0]
+    for value in values:
+        model.weight.data.fill_(value)
+        averaged.update(model)
+    # Decays min(0.5, (1 + n) / (10 + n)): 3/12 at the second update, 4/13 at the third.
+    expected = 1.0 + (3.0 - 1.0) * (1 - 3 / 12)
+    expected += (5.0 - expected) * (1 - 4 / 13)
+    with averaged.applied(model):
+        assert model.weight.item() == pytest.approx(expected)
+    assert model.weight.item() == 5.0, "the weights come back"
+
+
+def test_r_drop_is_zero_between_equal_passes_and_counts_labels_only() -> None:
+    logits = torch.randn(2, 3, 5)
+    other = logits.clone()
+    labels = torch.tensor([[1, 2, -100], [3, -100, -100]])
+    assert divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
+    other[:, 2] += torch.randn(5) * 9  # only where no label counts
+    assert divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
+    other[0, 0] = torch.tensor([9.0, 0, 0, 0, 0])
+    assert divergence(logits, other, labels).item() > 0.1
+    assert token_loss(logits, labels).item() > 0
+
+
+def test_a_run_without_dev_rows_keeps_the_last_weights(make_config: ConfigMaker) -> None:
+    result = train(make_config(roles=["direct"], data={"dev": ""}))
+    assert result.em == {}
+    assert (result.folder / "direct" / "model.safetensors").is_file()
+
+
+def test_several_datasets_are_mixed(make_config: ConfigMaker, rows_folder: Path) -> None:
+    data = [{"path": str(rows_folder), "repeat": 2}, {"path": str(rows_folder), "rows": 8, "dev_rows": 3}]
+    run = Run(make_config(data=data))
+    assert len(run.rows.train) == 56
+    assert sum(run.rows.repeats) == 104
+    assert len(run.rows.dev) == 11
+    assert len({row.id for row in run.rows.train}) == 56, "ids tell the datasets apart"
+
+
+def test_tensorboard_events_on_request(make_config: ConfigMaker) -> None:
+    pytest.importorskip("tensorboard")
+    result = train(make_config(roles=["direct"], optimisation={"epochs": 1}, writing={"tensorboard": True}))
+    assert list((result.folder / "training" / "tensorboard" / "direct").glob("events.*"))
+
+
+def test_the_log_has_plain_lines(make_config: ConfigMaker, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="teo")
+    train(make_config(roles=["direct"], optimisation={"epochs": 1}))
+    text = "\n".join(record.getMessage() for record in caplog.records)
+    assert "direct: 48 examples," in text
+    assert "direct: epoch 1.00 step 6: loss " in text
+    assert "dev EM 0." in text
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA GPU")
+def test_cuda_that_is_not_there_is_one_clear_line(make_config: ConfigMaker) -> None:
+    with pytest.raises(ConfigError) as error:
+        train(make_config(device="cuda"))
+    assert str(error.value) == (
+        "device: cuda was asked for, but torch finds no CUDA GPU here; use device=cpu or device=auto"
+    )
+
+
+def test_a_dataset_of_another_form_is_one_clear_line(make_config: ConfigMaker, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("a\tb\tc\n")
+    with pytest.raises(DataError) as error:
+        train(make_config(data={"path": str(path)}))
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_output_folder_with_a_run_is_refused(make_config: ConfigMaker) -> None:
+    config = make_config(roles=["direct"], optimisation={"epochs": 1})
+    train(config)
+    with pytest.raises(ConfigError, match="already holds a run; go on with --resume, start again with overwrite=true"):
+        train(config)
+    with pytest.raises(ConfigError, match=r"optimisation\.epochs: the run to resume was started with 1, found 2"):
+        train(make_config(roles=["direct"]), resume=True)
+    assert train(config, resume=True).em == train(make_config(roles=["direct"], overwrite=True)).em
+
+
+def test_predicted_operations_need_a_stage_1(make_config: ConfigMaker) -> None:
+    with pytest.raises(ConfigError, match="expected a JSONL file, since no stage 1 is finished before stage 2 here"):
+        train(make_config(roles=["stage2"], perturbation={"operations": "predicted"}))
+
+
+@pytest.mark.parametrize("when", ["best", "checkpoint"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        RuntimeError("Error while serializing: I/O error: Os { code: 28, kind: StorageFull }"),
+    ],
+    ids=["OSError", "writer"],
+)
+def test_a_full_disk_is_one_clear_line_and_leaves_nothing_corrupt(
+    make_config: ConfigMaker, monkeypatch: pytest.MonkeyPatch, when: str, error: Exception
+) -> None:
+    config = make_config(roles=["direct"])
+    output = Path(config.output)
+    written: list[Path] = []
+    from transformers import PreTrainedModel
+
+    original = PreTrainedModel.save_pretrained
+
+    def save(self: Any, folder: Any, *args: Any, **kwargs: Any) -> None:
+        folder = Path(folder)
+        written.append(folder)
+        if folder.name.startswith(when) and len(written) > 2:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "model.safetensors").write_bytes(b"half")
+            raise error
+        original(self, folder, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PreTrainedModel, "save_pretrained", save)
+        if when == "best":  # the second dev EM is higher, so that it is saved
+            scores = iter([0.1, 0.2])
+            patch.setattr("teo.training.dev.DevSet.evaluate", lambda *_: {"em": (s := next(scores)), "em_direct": s})
+        with pytest.raises(TeoError) as failure:
+            train(config)
+    message = str(failure.value)
+    assert "could not be saved (the disk is full)" in message
+    assert "go on with --resume" in message
+    assert "\n" not in message
+    assert not (output / "teo.json").exists(), "no folder that looks like a model"
+    assert not list(output.rglob("*.part"))
+    left = set((output / "training" / "direct").glob("checkpoint-*"))
+    assert left == set(complete_checkpoints(output / "training" / "direct")), "no half checkpoint"
+    assert train(config, resume=True).em.keys() == {"direct"}, "with room again, the run goes on"
+
+
+def test_on_a_terminal_a_bar_is_drawn_and_stdout_stays_empty(
+    make_config: ConfigMaker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    train(make_config(roles=["direct"], optimisation={"epochs": 1}))
+    captured = capsys.readouterr()
+    assert "6/6" in captured.err
+    assert captured.out == "", "stdout is for data"
+
+
+def test_away_from_a_terminal_no_bar_is_drawn(make_config: ConfigMaker, capsys: pytest.CaptureFixture[str]) -> None:
+    train(make_config(roles=["direct"], optimisation={"epochs": 1}))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "6/6" not in captured.err
+    assert "it/s" not in captured.err

@@ -1,0 +1,181 @@
+"""Packed fine-tuning of the backbone: every role from one reading of a row, and the 8-bit base it starts from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from teo.data.row import Row  # noqa: E402
+from teo.dialogue import Dialogue  # noqa: E402
+from teo.errors import ConfigError, ModelError  # noqa: E402
+from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
+from teo.models.storage import BASE, find_base, load_bytes, save_bytes  # noqa: E402
+from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
+from teo.runtime.codec import Codec  # noqa: E402
+from teo.training.backbones import load_base  # noqa: E402
+from teo.training.config import PerturbationSettings, read_config  # noqa: E402
+from teo.training.finetune import train  # noqa: E402
+from teo.training.noise import IGNORED  # noqa: E402
+from teo.training.packed_batches import PACKED_ROLES, PackedBatches  # noqa: E402
+
+ROWS = [
+    Row("a", Dialogue(("I like Batman.", "Who acted?"), "It is he."), "It is Batman."),
+    Row("b", Dialogue(("苹果好吃吗", "好吃"), "多少钱"), "苹果多少钱"),
+    Row("c", Dialogue(("Hello there.",), "Good morning."), "Good morning."),
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny backbone with its tokenizer, saved in 8 bits."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("base")
+    texts = [text for row in ROWS for text in (*row.dialogue.history, row.dialogue.utterance, row.rewrite)]
+    tokenizer = train_tokenizer(texts * 4, size=450, alphabet=90)
+    wrap_tokenizer(tokenizer).save_pretrained(folder)
+    config = TeoConfig(
+        vocab_size=tokenizer.get_vocab_size(), d_model=32, encoder_layers=2, decoder_layers=1, heads=4, d_ff=64
+    )
+    save_bytes(TeoForConditionalGeneration(config), folder, folder / "bytes")
+    return folder / "bytes"
+
+
+def batches(base: Path, **changes: object) -> PackedBatches:
+    _, codec = load_base(str(base))
+    settings = {
+        "perturbation": PerturbationSettings(prob_p=0.9, fused_share=1.0),
+        "roles": PACKED_ROLES,
+        "source_limit": 64,
+        "target_limit": 40,
+        "batch_rows": 2,
+        "epochs": 2,
+        "seed": 1,
+    }
+    return PackedBatches(ROWS, codec, **{**settings, **changes})  # type: ignore[arg-type]
+
+
+def test_each_row_carries_all_its_texts(base: Path) -> None:
+    packed = batches(base)
+    assert packed.per_epoch == 2
+    assert len(packed) == 4
+    segments = torch.cat([batch["segment"].amax(1) for batch in (packed[0], packed[1])])
+    assert sorted(segments.tolist()) == [4, 4, 4], "direct, fused, fast, and fused from perturbed operations"
+
+
+def test_perturbed_operations_carry_no_loss_and_change_with_the_epoch(base: Path) -> None:
+    packed = batches(base)
+    noisy = {}
+    for epoch in range(2):
+        example = packed._example(0, epoch)
+        text = example.segments[-1]
+        end = packed.codec.encode_target((ROWS[0].rewrite,))
+        assert text.ids[text.free :] == end, "only the rewrite is learned"
+        noisy[epoch] = text.ids[: text.free]
+    assert noisy[0] != noisy[1]
+    assert packed._example(0, 1).segments[-1].ids[: text.free] == noisy[1], "the same epoch gives the same noise"
+
+
+def test_batches_are_the_same_whoever_makes_them(base: Path) -> None:
+    first, second = batches(base)[3], batches(base)[3]
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name])
+    assert (first["labels"] != IGNORED).any()
+
+
+def test_rows_that_are_too_long_are_left_out_and_repeats_counted(base: Path) -> None:
+    packed = batches(base, target_limit=14)
+    assert packed.left_out + len(packed.rows) == 3
+    assert packed.left_out >= 1
+    assert len(batches(base, repeats=[3, 1, 1]).items) == 5
+
+
+def test_eight_bits_keep_the_weights(base: Path) -> None:
+    torch.manual_seed(0)
+    stored = load_bytes(base)
+    again = load_bytes(base)
+    ids = torch.tensor([[2, 20, 21, 3]])
+    torch.testing.assert_close(
+        stored.eval()(input_ids=ids, labels=ids).logits, again.eval()(input_ids=ids, labels=ids).logits
+    )
+    matrix = stored.encoder.layers[0].feed_forward.up.weight
+    steps = matrix / (matrix.abs().amax(1, keepdim=True) / 127)
+    torch.testing.assert_close(steps, steps.round(), atol=1e-3, rtol=0)
+
+
+def test_the_base_is_found_by_name(base: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TEO_BASE", str(base))
+    model, codec = load_base(BASE)
+    assert isinstance(model, TeoForConditionalGeneration)
+    assert isinstance(codec, Codec)
+    monkeypatch.setenv("TEO_BASE", str(tmp_path))
+    with pytest.raises(ModelError, match="expected the pretrained backbone in weights/base of a checkout, found none"):
+        find_base()
+
+
+def test_a_damaged_base_is_an_error(base: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(base, tmp_path / "x")
+    config = (tmp_path / "x" / "config.json").read_text().replace('"d_ff": 64', '"d_ff": 48')
+    (tmp_path / "x" / "config.json").write_text(config)
+    with pytest.raises(ModelError, match=r"expected encoder\.layers\.0\.feed_forward\.up\.weight of shape \(48, 32\)"):
+        load_bytes(tmp_path / "x")
+
+
+RECIPE = """
+output = "OUT"
+roles = ["fused", "direct", "fast"]
+shared = true
+packed = true
+device = "cpu"
+[model]
+base = "BASE"
+source_limit = 64
+target_limit = 40
+dropout = 0.0
+[[data]]
+name = "synthetic"
+rows = 256
+dev_rows = 16
+[perturbation]
+prob_p = 0.3
+[optimisation]
+epochs = 2
+batch_size = 32
+learning_rate = 3e-3
+warmup = 0.1
+[writing]
+log_steps = 4
+plots = false
+"""
+
+
+def recipe(tmp_path: Path, base: Path, *overrides: str):
+    file = tmp_path / "packed.toml"
+    file.write_text(RECIPE.replace("OUT", str(tmp_path / "model")).replace("BASE", str(base)))
+    return read_config(file, overrides)
+
+
+def test_packed_training_makes_a_model_folder(base: Path, tmp_path: Path) -> None:
+    result = train(recipe(tmp_path, base))
+    assert set(result.em) == {"fused", "direct", "fast"}
+    assert (tmp_path / "model" / "teo.json").is_file()
+    assert (tmp_path / "model" / "weights" / "config.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("override", "wording"),
+    [
+        ("shared=false", "packed: expected shared = true and roles among direct, fused, fast"),
+        ('roles=["stage1", "stage2"]', "packed: expected shared = true and roles among direct, fused, fast"),
+        ("model.base=random", "packed: expected our own backbone"),
+    ],
+)
+def test_what_cannot_be_packed_is_refused(override: str, wording: str, base: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=wording):
+        train(recipe(tmp_path, base, override))
