@@ -10,7 +10,9 @@ import typer
 
 from teo import __version__
 from teo.cli.data import data_app
+from teo.cli.evaluate import evaluate
 from teo.cli.score import score
+from teo.cli.train import train
 from teo.errors import TeoError
 
 app = typer.Typer(
@@ -21,6 +23,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("score")(score)
+app.command("evaluate")(evaluate)
+app.command("train")(train)
 app.add_typer(data_app, name="data")
 
 

@@ -1,0 +1,57 @@
+"""`teo evaluate`: a variant's predictions on a dataset, its metrics and a report, in one folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    *,
+    data: Annotated[str, typer.Option(help="Dataset: rewrite, res200k, task, canard, followup or jsonl.")],
+    path: Annotated[Path, typer.Option(help="The dataset's folder or its file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results; a stopped run goes on where it was.")],
+    split: Annotated[str, typer.Option(help="train, dev, train+dev, test or all (res200k also valid).")] = "test",
+    model: Annotated[Path | None, typer.Option(help="A model folder that training wrote.")] = None,
+    variant: Annotated[
+        str, typer.Option(help="teo, direct, gold, stage1, rfis, fast, fused or rerank.", metavar="NAME")
+    ] = "teo",
+    limit: Annotated[int | None, typer.Option(help="Only the first N rows.", metavar="N")] = None,
+    batch_size: Annotated[int, typer.Option(help="Rows that the model reads at a time.", metavar="N")] = 32,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    bf16: Annotated[bool, typer.Option("--bf16", help="Half precision, on CUDA only.")] = False,
+    seed: Annotated[int, typer.Option(help="For what is drawn at random (stage1's insertions).")] = 0,
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option of the dataset, such as history=last-two.", metavar="NAME=VALUE")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all metrics as JSON.")] = False,
+) -> None:
+    """Evaluate a variant: predictions.jsonl, metrics.json, report.md and flow.png go to the output folder."""
+    from teo.errors import MissingExtraError
+    from teo.evaluation.evaluate import Request, evaluate
+    from teo.evaluation.summary import read_options, summarise
+
+    request = Request(
+        data=data,
+        path=path,
+        out=out,
+        split=split,
+        model=model,
+        variant=variant,
+        limit=limit,
+        batch_size=batch_size,
+        device=device,
+        bf16=bf16,
+        seed=seed,
+        options=read_options(option or ()),
+    )
+    try:
+        metrics = evaluate(request)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "transformers"):
+            raise
+        raise MissingExtraError("evaluating a model", error.name, "train") from None
+    typer.echo(json.dumps(metrics, ensure_ascii=False) if as_json else summarise(metrics, out))

@@ -1,0 +1,89 @@
+"""`teo evaluate`: what the command passes on, and that it stays light."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from teo.cli.evaluate import evaluate as command
+from teo.errors import InputError, MissingExtraError
+
+app = typer.Typer()
+app.command()(command)
+
+METRICS: dict[str, Any] = {
+    "n": 2,
+    "em": 0.5,
+    "bleu4": 0.25,
+    "rouge2": None,
+    "run_f1": 1.0,
+    "breakdown": {"complete": {"em": None}, "incomplete": {"em": 0.5}},
+    "intervals": {"em": [0.25, 0.75]},
+    "settings": {"variant": "fast", "data": "task", "split": "dev"},
+    "stage_flow": {"stage1_em": 0.5, "e2c": 0.0, "c2e": None},
+}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    pytest.importorskip("numpy")
+    requests: list[Any] = []
+
+    def fake(request: Any) -> dict[str, Any]:
+        requests.append(request)
+        return METRICS
+
+    monkeypatch.setattr("teo.evaluation.evaluate.evaluate", fake)
+    return requests
+
+
+def test_the_command_line_becomes_a_request(asked: list[Any]) -> None:
+    line = "--data task --path d --split dev --model m --variant fast --out o --limit 3 --batch-size 8 --device cpu"
+    result = CliRunner().invoke(app, [*line.split(), "--seed", "7", "--option", "history=last-two"])
+    assert result.exit_code == 0, result.output
+    (request,) = asked
+    assert (request.data, request.path, request.split, request.model) == ("task", Path("d"), "dev", Path("m"))
+    assert (request.variant, request.out, request.limit, request.batch_size) == ("fast", Path("o"), 3, 8)
+    assert (request.device, request.seed, request.bf16, request.options) == ("cpu", 7, False, {"history": "last-two"})
+    assert result.stdout == (
+        "fast on task (dev), 2 rows, in percent\n"
+        "EM 50.0 (25.0 to 75.0)  complete -  incomplete 50.0\n"
+        "BLEU-4 25.0  ROUGE-2 -  F1 100.0\n"
+        "stage-1 EM 50.0  E2C 0.0  C2E -\n"
+        "written to o\n"
+    )
+
+
+def test_defaults(asked: list[Any]) -> None:
+    CliRunner().invoke(app, ["--data", "task", "--path", "d", "--out", "o"])
+    (request,) = asked
+    assert (request.split, request.variant, request.model, request.limit) == ("test", "teo", None, None)
+
+
+def test_a_bad_option_is_the_users_mistake(asked: list[Any]) -> None:
+    result = CliRunner().invoke(app, ["--data", "task", "--path", "d", "--out", "o", "--option", "history"])
+    assert isinstance(result.exception, InputError)
+    assert asked == []
+
+
+def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "teo.runtime.torch_generator", None)
+
+    def absent(name: str) -> str:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr("teo.evaluation.evaluate._choose_device", absent)
+    result = CliRunner().invoke(app, ["--data", "jsonl", "--path", str(tmp_path), "--out", str(tmp_path / "o")])
+    assert isinstance(result.exception, MissingExtraError)
+    assert str(result.exception) == (
+        "evaluating a model needs the library 'torch', which is not installed: pip install 'teo[train]'"
+    )
+
+
+def test_help_loads_neither_torch_nor_numpy() -> None:
+    code = "import sys; import teo.cli.evaluate; sys.exit(any(name in sys.modules for name in ('torch', 'numpy')))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,102 @@
+"""Which operations are right, and what is wrong with wrong rows."""
+
+import pytest
+
+from teo.evaluation.analysis import FAULTS, analyse_errors, fault_of, operations_match
+from teo.evaluation.evaluate import check_flow, flow_of, measure
+from teo.metrics import StageFlow
+from teo.metrics.base import Example
+
+
+@pytest.mark.parametrize(
+    ("operations", "gold", "right", "reason"),
+    [
+        ("", "", True, "nothing to do"),
+        ("[I] a", "", False, "one too many"),
+        ("[I] as batman", "[I] as Batman", True, "case does not count"),
+        ("[I]  as  Batman", "[I] as Batman", True, "white space does not count"),
+        ("[D] he [R] Ben [I] x", "[I] x [D] he [R] Ben", False, "order counts"),
+        ("[D] what [R] What", "", True, "a change of case is no operation"),
+        ("[D] he [R]", "[D] he [R] Ben", False, "a deletion is not a replacement"),
+        ("junk [I] a", "[I] a", True, "only what can be read counts"),
+    ],
+)
+def test_operations_match(operations: str, gold: str, right: bool, reason: str) -> None:
+    assert operations_match(operations, gold) is right, reason
+
+
+@pytest.mark.parametrize(
+    ("current", "reference", "prediction", "fault"),
+    [
+        ("a b", "a b", "a b c", "over_rewritten"),
+        ("a b", "a b c", "a b", "left_unchanged"),
+        ("a b", "a b c", "c a b", "misplaced"),
+        ("a b", "a b c d", "a b c", "words_missing"),
+        ("a b", "a b c", "a b c d", "words_added"),
+        ("a b", "a b c", "a b d", "mixed"),
+    ],
+)
+def test_fault_of(current: str, reference: str, prediction: str, fault: str) -> None:
+    assert fault in FAULTS
+    assert fault_of(Example(tuple(current.split()), tuple(reference.split()), tuple(prediction.split()))) == fault
+
+
+def record(
+    current: str, reference: str, prediction: str, operations: str | None = "", gold: str = ""
+) -> dict[str, object]:
+    return {
+        "id": current,
+        "current": current,
+        "reference": reference,
+        "prediction": prediction,
+        "operations": operations,
+        "gold_operations": gold,
+        "well_formed": True,
+        "truncated": {"turns": 0, "characters": 0},
+    }
+
+
+RECORDS = [
+    record("he ran", "Ben ran", "Ben ran", "[D] he [R] Ben", "[D] he [R] Ben"),
+    record("he ran", "Ben ran home", "Ben ran", "[D] he [R] Ben [I] home", "[D] he [R] Ben [I] home"),
+    record("why", "why not", "why not", "[I] so", "[I] not"),
+    record("why", "why not", "not why", "[I] not", "[I] not"),
+    record("yes", "yes", "yes", "", ""),
+    record("yes", "yes", "no", "[D] yes [R] no", ""),
+]
+
+
+def test_errors_by_need_fault_and_operation() -> None:
+    errors = analyse_errors(RECORDS)
+    assert errors["rows"] == 3
+    assert errors["needed"] == {"complete": 1, "insertion_only": 1, "replacement_only": 0, "both": 1}
+    assert {name: count for name, count in errors["faults"].items() if count} == {
+        "over_rewritten": 1,
+        "misplaced": 1,
+        "words_missing": 1,
+    }
+    assert errors["operations"] == {"insertion": 2, "replacement": 1}
+    assert errors["insertion_share"] == pytest.approx(2 / 3)
+
+
+def test_no_errors() -> None:
+    assert analyse_errors(RECORDS[:1])["insertion_share"] is None
+
+
+def test_flow_and_its_identity() -> None:
+    flow = flow_of(RECORDS)
+    assert flow == StageFlow(right_right=2, right_wrong=2, wrong_right=1, wrong_wrong=1)
+    checked = check_flow(flow)
+    assert checked["implied_em"] == pytest.approx(checked["final_em"]) == pytest.approx(0.5)
+    assert measure(RECORDS)["em"] == pytest.approx(checked["final_em"])
+
+
+def test_measure_keeps_complete_and_incomplete_apart() -> None:
+    metrics = measure(RECORDS)
+    assert (metrics["groups"]["complete"]["n"], metrics["groups"]["incomplete"]["n"]) == (2, 4)
+    assert (metrics["groups"]["complete"]["em"], metrics["groups"]["incomplete"]["em"]) == (0.5, 0.5)
+    assert metrics["intervals"]["em"]
+
+
+def test_a_variant_without_operations_has_no_flow() -> None:
+    assert measure([record("a", "a", "a", None)])["stage_flow"] is None
