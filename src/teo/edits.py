@@ -31,6 +31,7 @@ class Insert:
 
     @property
     def end(self) -> int:
+        """Where the text that goes would end: nothing goes."""
         return self.start
 
 
@@ -76,6 +77,7 @@ class Operation:
 
     @property
     def is_insertion(self) -> bool:
+        """Whether nothing goes and text comes."""
         return not self.old
 
     def __str__(self) -> str:
@@ -129,10 +131,8 @@ class EditScript:
 
     def to_dicts(self) -> list[dict[str, str | int]]:
         """Return the edits as the record shows them."""
-        return [
-            {"op": edit.op, "start": edit.start, "end": edit.end, "old": edit.old, "new": edit.new}
-            for edit in self.edits
-        ]
+        names = ("op", "start", "end", "old", "new")
+        return [{name: getattr(edit, name) for name in names} for edit in self.edits]
 
 
 def apply_edits(script: EditScript, text: str) -> str:

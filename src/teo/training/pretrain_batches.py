@@ -85,8 +85,8 @@ class PretrainBatches(Dataset[dict[str, torch.Tensor]]):
             if made is not None and len(made.source) <= bucket.source:
                 return made
         raise DataError(
-            f"no dialogue of {_TRIES:,} drawn gives an example of {bucket.source} tokens: the shards are too small, their "
-            "turns too long for it, or every repeated word counts as frequent; change buckets or frequent"
+            f"no dialogue of {_TRIES:,} drawn gives an example of {bucket.source} tokens: the shards are too small, "
+            "their turns too long for it, or every repeated word counts as frequent; change buckets or frequent"
         )
 
 
