@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test lint format types unit clean
+.PHONY: run test lint format types unit smoke clean
 
 run: .venv/.stamp-run
 	$(BIN)/teo demo
@@ -19,6 +19,12 @@ types: .venv/.stamp-test
 
 unit: .venv/.stamp-test
 	$(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+
+# The whole method once, on a CPU: a tiny model learns a generated task in both stages, then every variant is scored.
+smoke: .venv/.stamp-test
+	$(BIN)/teo train configs/smoke.toml overwrite=true
+	rm -rf runs/smoke-all
+	$(BIN)/teo evaluate --data jsonl --path runs/smoke/training/data/synthetic --model runs/smoke --variant all --out runs/smoke-all
 
 format: .venv/.stamp-test
 	$(BIN)/ruff check --fix .

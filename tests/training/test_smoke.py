@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from teo.evaluation.evaluate import Request, evaluate
+from teo.evaluation.evaluate import Request
+from teo.evaluation.every import evaluate_every
+from teo.evaluation.variants import VARIANTS
 from teo.training.__main__ import main
 
 torch.set_num_threads(1)
@@ -24,12 +26,12 @@ def test_the_smoke_recipe_trains_and_every_variant_is_evaluated(
     dev = json.loads(capsys.readouterr().out)["dev_em"]
     assert min(dev["stage1"], dev["stage2"], dev["direct"]) >= 0.9
     data = folder / "training" / "data" / "synthetic"
-    em = {}
-    for variant in ("teo", "gold", "stage1", "rfis", "fast", "direct"):
-        request = Request(
-            "jsonl", data, tmp_path / variant, model=folder, variant=variant, device="cpu", batch_size=128
-        )
-        em[variant] = evaluate(request)["em"]
-        assert (tmp_path / variant / "report.md").is_file()
+    request = Request("jsonl", data, tmp_path / "all", model=folder, device="cpu", batch_size=128)
+    em = {name: metrics["em"] for name, metrics in evaluate_every(request).items()}
+    assert set(em) == set(VARIANTS)
+    for variant in VARIANTS:
+        assert (tmp_path / "all" / variant / "report.md").is_file()
+    table = (tmp_path / "all" / "variants.md").read_text()
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [f"| {variant}" for variant in VARIANTS]
     assert em["gold"] >= em["teo"] >= 0.9
     assert em["stage1"] < em["teo"], "insertions at random places: stage 2 is what places them"

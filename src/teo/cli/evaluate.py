@@ -17,7 +17,10 @@ def evaluate(
     split: Annotated[str, typer.Option(help="train, dev, train+dev, test or all (res200k also valid).")] = "test",
     model: Annotated[Path | None, typer.Option(help="A model folder that training wrote.")] = None,
     variant: Annotated[
-        str, typer.Option(help="teo, direct, gold, stage1, rfis, fast, fused or rerank.", metavar="NAME")
+        str,
+        typer.Option(
+            help="teo, direct, gold, stage1, rfis, fast, fused, rerank, or all that the model can play.", metavar="NAME"
+        ),
     ] = "teo",
     limit: Annotated[int | None, typer.Option(help="Only the first N rows.", metavar="N")] = None,
     batch_size: Annotated[int, typer.Option(help="Rows that the model reads at a time.", metavar="N")] = 32,
@@ -32,6 +35,7 @@ def evaluate(
     """Evaluate a variant: predictions.jsonl, metrics.json, report.md and flow.png go to the output folder."""
     from teo.errors import MissingExtraError
     from teo.evaluation.evaluate import Request, evaluate
+    from teo.evaluation.every import EVERY, evaluate_every, format_variants
     from teo.evaluation.summary import read_options, summarise
 
     request = Request(
@@ -49,6 +53,10 @@ def evaluate(
         options=read_options(option or ()),
     )
     try:
+        if variant == EVERY:
+            every = evaluate_every(request)
+            typer.echo(json.dumps(every, ensure_ascii=False) if as_json else format_variants(every), nl=as_json)
+            return
         metrics = evaluate(request)
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "transformers"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from teo.errors import TeoError
 from teo.evaluation.evaluate import Request, evaluate
+from teo.evaluation.every import EVERY, evaluate_every, format_variants
 from teo.evaluation.summary import read_options, summarise
 from teo.evaluation.variants import VARIANTS
 
@@ -20,7 +21,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = read_options(given.option)
         fields = {name: value for name, value in vars(given).items() if name not in ("option", "json")}
-        metrics = evaluate(Request(**fields, options=options))
+        request = Request(**fields, options=options)
+        if request.variant == EVERY:
+            every = evaluate_every(request)
+            sys.stdout.write((json.dumps(every, ensure_ascii=False) + "\n") if given.json else format_variants(every))
+            return 0
+        metrics = evaluate(request)
     except TeoError as error:
         sys.stderr.write(f"teo: {error}\n")
         return error.exit_code
@@ -34,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--path", required=True, type=Path, help="its folder or file")
     parser.add_argument("--split", default="test")
     parser.add_argument("--model", type=Path, help="a model folder that training wrote")
-    parser.add_argument("--variant", default="teo", help=", ".join(VARIANTS))
+    parser.add_argument("--variant", default="teo", help=f"{', '.join(VARIANTS)}, or {EVERY} that the model can play")
     parser.add_argument("--out", required=True, type=Path, help="the folder for the results; a stopped run goes on")
     parser.add_argument("--limit", type=int, help="only the first rows")
     parser.add_argument("--batch-size", type=int, default=32)
