@@ -108,6 +108,26 @@ def test_partial_question_without_rewrite_is_skipped(write):
     assert [str(item) for item in loaded.skipped] == [f"{file}:C_1_0_q#1: {reason}", f"{file}:odd: {reason}"]
 
 
+def test_grounded_rows_take_their_words_from_the_dialogue(write):
+    folder = partial(
+        write,
+        ["C_1_0_q#0\twhere did unitas play", "C_1_0_q#1\twhy there", "C_1_0_q#2\tWho won?", "C_1_0_q#3\todd"],
+        [
+            "C_1_0_q#0\tWhere did Johnny Unitas play?",
+            "C_1_0_q#1\tWhy did Unitas play for the colts there?",
+            "C_1_0_q#2\tWho won?",
+        ],
+        ["C_1_0_q#0\tthe Colts | for"],
+    )
+    loaded = load_rows("canard", folder, "train", rows="grounded")
+    assert [(row.id, row.dialogue.utterance, row.rewrite) for row in loaded.rows] == [
+        # q#0 is left out: "Johnny" stands nowhere; case is the dialogue's, the question gets the final mark
+        ("C_1_0_q#1", "why there?", "why did unitas play for the Colts there?"),
+        ("C_1_0_q#2", "Who won?", "Who won?"),
+    ]
+    assert len(loaded.skipped) == 1, "a malformed row is reported in this form too"
+
+
 def test_partial_line_without_tab_is_an_error(write):
     folder = partial(write, ["C_1_0_q#0\twhere", "no tab"], ["C_1_0_q#0\tWhere?"], ["C_1_0_q#0\tx"])
     with pytest.raises(
