@@ -83,6 +83,14 @@ def test_a_stream_gives_its_dialogues_back(shard: Path, tokenizer: Tokenizer, tm
     assert split_turns([7, SEP_ID, 8, 9, SEP_ID]) == [[7], [8, 9]]
 
 
+def test_a_compressed_stream_is_read_too(shard: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    save_stream(tokenize_shard(shard, tokenizer), tmp_path / "s.npy")
+    with lzma.open(tmp_path / "s.npy.xz", "wb") as out:
+        out.write((tmp_path / "s.npy").read_bytes())
+    plain, compressed = Corpus.load(tmp_path / "s.npy"), Corpus.load(tmp_path / "s.npy.xz")
+    assert np.array_equal(plain.stream, compressed.stream)
+
+
 def test_a_monologue_cuts_its_dialogue(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"turns": ["a b", "很" * 300, "c d"]}) + "\n")
@@ -294,6 +302,18 @@ def test_going_on_from_a_model(tmp_path: Path, shard: Path) -> None:
     assert (second / "config.json").is_file()
     stream = np.load(tmp_path / "first" / "streams" / "tiny.npy")
     assert stream.dtype == np.uint16
+
+
+def test_preparing_stops_before_training(tmp_path: Path, shard: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(TINY.replace("OUT", str(tmp_path / "x")).replace("SHARD", str(shard)))
+    assert main([str(file), "--prepare"]) == 0
+    assert {path.name for path in (tmp_path / "x").iterdir()} == {"tokenizer.json", "streams"}
+
+
+def test_no_configuration_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == ConfigError.exit_code
+    assert "expected a configuration" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

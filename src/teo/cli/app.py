@@ -11,6 +11,7 @@ import typer
 from teo import __version__
 from teo.cli.data import data_app
 from teo.cli.evaluate import evaluate
+from teo.cli.pretrain import pretrain
 from teo.cli.score import score
 from teo.cli.train import train
 from teo.errors import TeoError
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("score")(score)
 app.command("evaluate")(evaluate)
 app.command("train")(train)
+app.command("pretrain")(pretrain)
 app.add_typer(data_app, name="data")
 
 

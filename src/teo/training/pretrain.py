@@ -1,6 +1,7 @@
 """Pretraining of the backbone on plain dialogues: text infilling and self-supervised rewriting.
 
-`python -m teo.training.pretrain CONFIG [key=value ...]` needs torch, transformers, tokenizers and numpy only.
+`python -m teo.training.pretrain CONFIG [key=value ...]` needs torch, transformers, tokenizers and numpy only; with
+`--prepare` it stops once tokenizer and token streams are made.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -22,8 +24,10 @@ from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.training.loop import Loop, LoopSettings, PackedModel
 from teo.training.noise import Noise, NoiseSettings, Vocabulary
 from teo.training.pretrain_batches import Bucket, PretrainBatches
-from teo.training.pretrain_data import Corpus, frequent_tokens, read_dialogues, save_stream, tokenize_shard
+from teo.training.pretrain_data import Corpus, frequent_tokens, make_stream, read_dialogues
 from teo.training.settings import read_settings
+
+PREPARE = "--prepare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,8 @@ class PretrainConfig:
     """A pretraining run."""
 
     shards: dict[str, float]
-    """Shards of dialogues (`.jsonl`, `.jsonl.xz`) or token streams made of them (`.npy`), and how often each is
-    drawn: 1 means as often as its size says."""
+    """Shards of dialogues (`.jsonl`, `.jsonl.xz`) or token streams made of them (`.npy`, `.npy.xz`), and how often each
+    is drawn: 1 means as often as its size says."""
     output: str
     """Folder for the model, its checkpoint, the token streams and the log."""
     tokenizer: str = ""
@@ -85,9 +89,8 @@ def pretrain(config: PretrainConfig) -> Path:
     """Run the pretraining and return the model's folder; a run that was stopped goes on from its last checkpoint."""
     torch.manual_seed(config.seed)
     output = Path(config.output)
-    output.mkdir(parents=True, exist_ok=True)
-    tokenizer = _tokenizer(config, output)
-    corpora = [Corpus.load(_stream(Path(path), tokenizer, output), weight) for path, weight in config.shards.items()]
+    tokenizer, streams = prepare(config)
+    corpora = [Corpus.load(path, weight) for path, weight in zip(streams, config.shards.values(), strict=True)]
     frequent = frequent_tokens(corpora, tokenizer.get_vocab_size(), config.frequent)
     noise = Noise(Vocabulary(tokenizer, frequent.tolist()), config.noise)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -97,6 +100,27 @@ def pretrain(config: PretrainConfig) -> Path:
     loop.fit(iter(load_batches(batches, config.workers, device)))
     save_backbone(loop.model.backbone, tokenizer, output / "model")
     return output / "model"
+
+
+def prepare(config: PretrainConfig) -> tuple[Tokenizer, list[Path]]:
+    """Return the tokenizer and the shards' token streams; what is missing is made, several shards at once."""
+    output = Path(config.output)
+    output.mkdir(parents=True, exist_ok=True)
+    tokenizer = _tokenizer(config, output)
+    streams = []
+    missing = []
+    for shard in map(Path, config.shards):
+        if not shard.is_file():
+            raise ConfigError(f"shards: no file {shard}; give the path of a shard of dialogues")
+        made = shard.name.endswith((".npy", ".npy.xz"))
+        streams.append(shard if made else output / "streams" / f"{shard.name.split('.')[0]}.npy")
+        if not streams[-1].is_file():
+            missing.append((shard, streams[-1], tokenizer.to_str()))
+    if missing:
+        (output / "streams").mkdir(exist_ok=True)
+        with get_context("spawn").Pool(min(len(missing), max(config.workers, 1))) as pool:
+            pool.starmap(make_stream, missing, chunksize=1)
+    return tokenizer, streams
 
 
 def load_batches(batches: torch.utils.data.Dataset, workers: int, device: torch.device) -> DataLoader:
@@ -120,19 +144,6 @@ def _tokenizer(config: PretrainConfig, output: Path) -> Tokenizer:
         texts = (turn for path in config.shards for turns in read_dialogues(Path(path)) for turn in turns)
         train_tokenizer(texts, config.vocabulary).save(str(learned))
     return Tokenizer.from_file(str(learned))
-
-
-def _stream(shard: Path, tokenizer: Tokenizer, output: Path) -> Path:
-    """Return the token stream of a shard, made once and kept beside the run."""
-    if not shard.is_file():
-        raise ConfigError(f"shards: no file {shard}; give the path of a shard of dialogues")
-    if shard.suffix == ".npy":
-        return shard
-    stream = output / "streams" / f"{shard.name.split('.')[0]}.npy"
-    if not stream.is_file():
-        stream.parent.mkdir(exist_ok=True)
-        save_stream(tokenize_shard(shard, tokenizer), stream)
-    return stream
 
 
 def _backbone(config: PretrainConfig, tokenizer: Tokenizer) -> TeoForConditionalGeneration:
@@ -159,8 +170,15 @@ def _write_record(config: PretrainConfig, output: Path, backbone: TeoForConditio
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; a known error is one line on stderr and its exit status."""
+    given = [argument for argument in arguments if argument != PREPARE]
     try:
-        pretrain(read_settings(Path(arguments[0]), PretrainConfig, arguments[1:]))
+        if not given:
+            raise ConfigError("expected a configuration: python -m teo.training.pretrain CONFIG [key=value ...]")
+        config = read_settings(Path(given[0]), PretrainConfig, given[1:])
+        if PREPARE in arguments:
+            prepare(config)
+        else:
+            pretrain(config)
     except TeoError as error:
         sys.stderr.write(f"teo: {error}\n")
         return error.exit_code

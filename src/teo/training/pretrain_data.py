@@ -75,6 +75,11 @@ def save_stream(stream: np.ndarray, path: Path) -> None:
     beside.replace(path)
 
 
+def make_stream(shard: Path, stream: Path, tokenizer: str) -> None:
+    """Write the token stream of a shard; the tokenizer comes as text, since each process needs its own."""
+    save_stream(tokenize_shard(shard, Tokenizer.from_str(tokenizer)), stream)
+
+
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """One shard's stream and where its dialogues with at least two turns start and end."""
@@ -87,7 +92,11 @@ class Corpus:
     @classmethod
     def load(cls, path: Path, weight: float = 1.0) -> Corpus:
         """Return a shard; `weight` says how often its text is drawn, 1 meaning as often as its size says."""
-        stream = np.load(path)
+        if path.suffix == ".xz":
+            with lzma.open(path, "rb") as compressed:
+                stream = np.load(compressed)
+        else:
+            stream = np.load(path)
         borders = np.flatnonzero(stream == EOS_ID)
         starts = np.concatenate(([0], borders[:-1] + 1))
         turns = np.add.reduceat(stream == SEP_ID, starts)
