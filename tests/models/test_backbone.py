@@ -76,6 +76,24 @@ def test_cached_steps_equal_one_pass(model: TeoForConditionalGeneration) -> None
     torch.testing.assert_close(torch.cat(steps, 1), whole, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("first", [2, 3])
+def test_a_prompt_of_several_tokens_fills_the_cache_as_one_pass_does(
+    model: TeoForConditionalGeneration, first: int
+) -> None:
+    given = torch.tensor([[2, 9, 40, 31], [2, 9, 44, 33]])
+    whole = model(input_ids=SOURCE, attention_mask=MASK, decoder_input_ids=given).logits
+    encoded = model.encoder(SOURCE, MASK)
+    start = model(encoder_outputs=encoded, attention_mask=MASK, decoder_input_ids=given[:, :first], use_cache=True)
+    rest = model(
+        encoder_outputs=encoded,
+        attention_mask=MASK,
+        decoder_input_ids=given[:, first:],
+        past_key_values=start.past_key_values,
+        use_cache=True,
+    )
+    torch.testing.assert_close(torch.cat([start.logits, rest.logits], 1), whole, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("beams", [1, 3])
 def test_generate_follows_a_decoder_prompt(model: TeoForConditionalGeneration, beams: int) -> None:
     prompt = torch.tensor([[2, 9], [2, 9]])

@@ -114,9 +114,8 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """Return the next layer's input; `own` holds the keys and values of all positions so far, if cached."""
         normed = self.self_norm(x)
-        whole = own is None
         own = self.self_attention.keys_values(normed, table) if own is None else own
-        causal = whole and own_mask is None
+        causal = own_mask is None and x.shape[1] > 1  # the first positions of a cache need it as a whole text does
         x = x + self.dropout(self.self_attention(normed, own, own_mask, table, causal))
         x = x + self.dropout(self.cross_attention(self.cross_norm(x), source, source_mask))
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
