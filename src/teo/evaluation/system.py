@@ -15,7 +15,7 @@ from teo.layouts import Marker
 from teo.runtime.base import Generator
 
 Build = Callable[[Path], Generator]
-_HASHED = (".json", ".safetensors", ".bin", ".txt", ".model", ".spm")
+_HASHED = (".json", ".safetensors", ".onnx", ".bin", ".txt", ".model", ".spm")
 _CHUNK = 1 << 22
 
 
@@ -30,8 +30,12 @@ class System:
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto", bf16: bool = False, batch_size: int = 32) -> System:
-        """Return the system of a folder that training wrote; weights are loaded when a role is first played."""
+        """Return the system of a folder that training or export wrote; weights are loaded when first needed."""
         path = Path(path)
+        if any(path.glob("*/graphs.json")):  # exported: graphs instead of torch's weights
+            from teo.runtime.onnx_generator import load_system
+
+            return load_system(path, batch_size=batch_size)
         folder = ModelFolder.load(path)
 
         def build(weights: Path) -> Generator:

@@ -1,0 +1,250 @@
+"""Benchmarks: systems that do the same work in turn, in one run; medians, and ratios within that run.
+
+The work is a dataset's: every system reads as many tokens as the dialogue has and writes as many as its operations and
+its rewrite have, whatever the weights are. Machines are noisy: rounds of all systems alternate, and only ratios within
+one run are worth quoting.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from teo.alignment import derive_edits
+from teo.data.row import Row
+from teo.errors import InputError, TeoError
+from teo.folder import ModelFolder
+from teo.layouts import Marker, operation_pieces, stage1_source
+from teo.runtime.onnx_generator import OnnxGenerator
+from teo.runtime.search import search_greedily
+
+_NEVER = -1
+"""No token's id: a text goes on to its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One row's work, in tokens."""
+
+    source: tuple[int, ...]
+    operations: int
+    rewrite: int
+
+
+class Contestant(Protocol):
+    """A system that can do the work."""
+
+    @property
+    def name(self) -> str:
+        """What the tables call it."""
+
+    def do(self, rows: Sequence[Work]) -> None:
+        """Read and write these rows as one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast a system is."""
+
+    name: str
+    latency_ms: float
+    """Median time of one row by itself."""
+    rows_per_s: float
+    """Rows a second in batches, by the median batch."""
+    batch_size: int
+
+
+@dataclass(slots=True)
+class Report:
+    """What one run found."""
+
+    rows: int
+    rounds: int
+    speeds: list[Speed]
+    facts: dict[str, Any] = field(default_factory=dict)
+    processes: list[dict[str, Any]] = field(default_factory=list)
+    growth: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {**asdict(self), "ratios": self.ratios()}
+
+    def ratios(self) -> dict[str, dict[str, float]]:
+        """Return, for each system, how much slower than the fastest it is: latency and rows a second."""
+        least = min(one.latency_ms for one in self.speeds)
+        most = max(one.rows_per_s for one in self.speeds)
+        return {
+            one.name: {"latency": round(one.latency_ms / least, 2), "throughput": round(most / one.rows_per_s, 2)}
+            for one in self.speeds
+        }
+
+    def to_markdown(self) -> str:
+        """Return the tables."""
+        ratios = self.ratios()
+        size = self.speeds[0].batch_size
+        lines = [
+            f"{self.rows} rows, {self.rounds} interleaved rounds, medians; {self.facts.get('machine', '')}",
+            "",
+            f"| system | ms, one row | times the fastest | rows/s, batch {size} | times slower |",
+            "|---|---:|---:|---:|---:|",
+        ]
+        for one in self.speeds:
+            ratio = ratios[one.name]
+            lines.append(
+                f"| {one.name} | {one.latency_ms:.1f} | {ratio['latency']:.1f} | {one.rows_per_s:.1f} "
+                f"| {ratio['throughput']:.1f} |"
+            )
+        if self.processes:
+            lines += ["", "| process | start to first rewrite, s | peak memory, MB |", "|---|---:|---:|"]
+            lines += [f"| {one['name']} | {one['seconds']:.2f} | {one['peak_mb']:.0f} |" for one in self.processes]
+        for what, points in self.growth.items():
+            lines += ["", f"| {what} | ms per row |", "|---:|---:|", *(f"| {x} | {y:.1f} |" for x, y in points)]
+        return "\n".join(lines) + "\n"
+
+
+class Ours:
+    """The exported model: operations and rewrite in one text, the dialogue read once."""
+
+    def __init__(self, model: Path, threads: int) -> None:
+        limit = ModelFolder.load(model).source_limit
+        self.generator = OnnxGenerator(weights_of(model), threads=threads, source_limit=limit)
+        self.name = f"teo, {self.generator.description.form}, {threads} thread{'s' if threads > 1 else ''}"
+
+    def do(self, rows: Sequence[Work]) -> None:
+        """Read and write these rows as one batch."""
+        start = self.generator.codec.decoder_start((Marker.WRITE_OPERATIONS,))
+        steps = self.generator.read([one.source for one in rows])
+        limits = [one.operations + one.rewrite for one in rows]
+        search_greedily(steps, np.array([start] * len(rows), dtype=np.int64), limits, _NEVER)
+
+
+def weights_of(model: Path) -> Path:
+    """Return the weights of a model's decoder that writes operations and rewrite, or of its first role."""
+    roles = ModelFolder.load(model).roles
+    chosen = roles.get("fused") or next(iter(roles.values()))
+    return model / chosen.folder
+
+
+def make_work(generator: OnnxGenerator, rows: Sequence[Row]) -> list[Work]:
+    """Return the rows' true lengths: their sources, and what a perfect model would write."""
+    work = []
+    for row in rows:
+        source = tuple(generator.codec.encode(stage1_source(row.dialogue))[-generator.source_limit :])
+        gold = derive_edits(row.dialogue.utterance, row.rewrite).operations
+        operations = len(generator.codec.encode((*operation_pieces(gold), Marker.SEP)))
+        work.append(Work(source, operations, len(generator.codec.encode_target((row.rewrite,)))))
+    return work
+
+
+def race(
+    contestants: Sequence[Contestant],
+    work: Sequence[Work],
+    *,
+    rounds: int = 5,
+    batch_size: int = 32,
+    say: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Return the speeds of systems that take turns, round by round."""
+    if not contestants or not work or rounds < 1 or batch_size < 1:
+        raise InputError("bench: expected at least one system, one row and one round; found none")
+    batches = [work[start : start + batch_size] for start in range(0, len(work), batch_size)]
+    single: dict[str, list[float]] = {one.name: [] for one in contestants}
+    batched: dict[str, list[float]] = {one.name: [] for one in contestants}
+    for one in contestants:
+        one.do(work[:1])  # what only the first call pays
+    for number in range(rounds):
+        row, batch = work[number % len(work)], batches[number % len(batches)]
+        for one in contestants:
+            single[one.name].append(_timed(lambda: one.do([row])))  # noqa: B023
+            batched[one.name].append(_timed(lambda: one.do(batch)) / len(batch))  # noqa: B023
+        say(f"round {number + 1} of {rounds}")
+    speeds = [
+        Speed(
+            one.name,
+            statistics.median(single[one.name]) * 1000,
+            1 / statistics.median(batched[one.name]),
+            min(batch_size, len(work)),
+        )
+        for one in contestants
+    ]
+    return Report(len(work), rounds, speeds, {"machine": machine()})
+
+
+def measure_growth(ours: Ours, *, rounds: int = 3) -> dict[str, list[tuple[int, float]]]:
+    """Return how the cost of a row grows with the tokens of its dialogue, and falls with the size of its batch."""
+    rng = np.random.default_rng(0)
+    last = len(ours.generator.embedding)
+
+    def row(length: int) -> Work:
+        return Work(tuple(int(k) for k in rng.integers(last // 2, last, length)), 8, 12)
+
+    def cost(rows: list[Work]) -> float:
+        return statistics.median(_timed(lambda: ours.do(rows)) for _ in range(rounds)) * 1000 / len(rows)
+
+    limit = ours.generator.source_limit
+    lengths = [length for length in (16, 32, 64, 128, 256, 512) if length <= limit]
+    sizes = (1, 2, 4, 8, 16, 32, 64)
+    return {
+        "tokens of the dialogue": [(length, cost([row(length)])) for length in lengths],
+        "rows of a batch (48 tokens each)": [(size, cost([row(48)] * size)) for size in sizes],
+    }
+
+
+_FIRST_REWRITE = """
+import sys
+from teo.rewriter import Rewriter
+rewriter = Rewriter.from_pretrained(sys.argv[1] or None, threads=int(sys.argv[2]))
+rewriter.rewrite(["I think Batman is very handsome."], "Who acted in it?")
+"""
+_PEAK = """
+import json, resource
+from pathlib import Path
+status = Path("/proc/self/status")
+if status.is_file():  # what getrusage says counts the memory of the process that started this one
+    peak = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+else:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({"peak_mb": peak / 1024}))
+"""
+
+
+def measure_process(name: str, code: str, *arguments: str) -> dict[str, Any]:
+    """Return how long a fresh process takes to its first output, and the most memory it had."""
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code + _PEAK, *arguments], capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - started
+    if done.returncode:
+        raise TeoError(f"bench: the process '{name}' failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
+    return {"name": name, "seconds": seconds, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def measure_start(model: Path, threads: int = 1) -> dict[str, Any]:
+    """Return the cold start and the memory of our own runtime."""
+    return measure_process("teo", _FIRST_REWRITE, str(model), str(threads))
+
+
+def machine() -> str:
+    """Return what the numbers were measured on, in a phrase."""
+    processor = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        processor = names[0] if names else processor
+    return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

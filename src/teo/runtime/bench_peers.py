@@ -1,0 +1,109 @@
+"""The systems that ours is measured against, in transformers with float32 weights; they need torch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from teo.errors import MissingExtraError
+from teo.layouts import Marker
+from teo.runtime.bench import Work, measure_process
+
+try:
+    import torch
+    from transformers import BartConfig, BartForConditionalGeneration
+except ModuleNotFoundError as missing:
+    raise MissingExtraError("measuring against transformers", str(missing.name), "train") from missing
+
+BART_VOCABULARY = 21_128
+
+
+class TwoPassBart:
+    """Two passes of a BART-base-shaped model, as the paper's system makes them; weights are random, lengths true."""
+
+    def __init__(self, threads: int) -> None:
+        torch.manual_seed(0)
+        self.threads = threads
+        self.name = f"two-pass BART-base, transformers fp32, {_threads(threads)}"
+        self.model = make_bart()
+
+    def do(self, rows: Sequence[Work]) -> None:
+        """Write operations, then read them too and write the rewrite."""
+        torch.set_num_threads(self.threads)
+        sources = [one.source for one in rows]
+        _write(self.model, sources, max(one.operations for one in rows))
+        longer = [(*one.source, *one.source[: one.operations]) for one in rows]
+        _write(self.model, longer, max(one.rewrite for one in rows))
+
+
+class OursInTorch:
+    """Our own trained model in transformers: operations and rewrite in one text."""
+
+    def __init__(self, weights: Path, threads: int) -> None:
+        from teo.runtime.torch_generator import TorchGenerator
+
+        generator = TorchGenerator.from_pretrained(weights, device="cpu")
+        self.model, self.threads = generator.model, threads
+        self.start = generator.codec.decoder_start((Marker.WRITE_OPERATIONS,))
+        self.name = f"teo, transformers fp32, {_threads(threads)}"
+
+    def do(self, rows: Sequence[Work]) -> None:
+        """Write operations and rewrite."""
+        torch.set_num_threads(self.threads)
+        _write(self.model, [one.source for one in rows], max(one.operations + one.rewrite for one in rows), self.start)
+
+
+def make_bart() -> Any:
+    """Return a random model of BART-base's shape with the vocabulary of the Chinese one."""
+    return BartForConditionalGeneration(BartConfig(**bart_settings())).eval()
+
+
+def bart_settings() -> dict[str, Any]:
+    """Return BART-base's sizes: 6 + 6 layers, 768 wide."""
+    settings: dict[str, Any] = {"vocab_size": BART_VOCABULARY, "d_model": 768, "max_position_embeddings": 1024}
+    for side in ("encoder", "decoder"):
+        settings |= {f"{side}_layers": 6, f"{side}_attention_heads": 12, f"{side}_ffn_dim": 3072}
+    return settings
+
+
+def _write(model: Any, sources: Sequence[Sequence[int]], length: int, start: Sequence[int] | None = None) -> None:
+    width = max(map(len, sources))
+    ids = torch.tensor([[*source, *[0] * (width - len(source))] for source in sources])
+    mask = torch.tensor([[1] * len(source) + [0] * (width - len(source)) for source in sources])
+    begin = {} if start is None else {"decoder_input_ids": torch.tensor([list(start)] * len(sources))}
+    with torch.no_grad():
+        model.generate(
+            ids,
+            attention_mask=mask,
+            min_new_tokens=length,
+            max_new_tokens=length,
+            do_sample=False,
+            num_beams=1,
+            **begin,
+        )
+
+
+_FIRST_PASSES = """
+import sys
+import torch
+from transformers import BartForConditionalGeneration
+torch.set_num_threads(int(sys.argv[2]))
+stages = [BartForConditionalGeneration.from_pretrained(sys.argv[1]).eval() for _ in range(2)]
+ids = torch.arange(10, 40)[None]
+with torch.no_grad():
+    for stage in stages:
+        stage.generate(ids, min_new_tokens=10, max_new_tokens=10, do_sample=False)
+"""
+
+
+def measure_bart_start(threads: int = 1) -> dict[str, Any]:
+    """Return the cold start and the memory of the two stages in transformers, loaded from disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        make_bart().save_pretrained(folder)
+        return measure_process("two-pass BART-base, transformers fp32", _FIRST_PASSES, folder, str(threads))
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' if count > 1 else ''}"

@@ -1,0 +1,304 @@
+"""OnnxGenerator: the project's own backbone on ONNX Runtime, behind the stages' protocol; needs no torch.
+
+A row's result does not depend on the rows beside it, to the last bit: tokens stand in one line without padding, sums
+of products are exact whole numbers (`teo.runtime.onnx_graph`), and where attention does need padding, sources are
+padded to multiples of a width at which the padding adds nothing but zeros to sums that are made in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from teo.errors import InputError, ModelError
+from teo.folder import ModelFolder
+from teo.layouts import Pieces
+from teo.runtime.base import Generated
+from teo.runtime.onnx_files import DESCRIPTION, Description, Embedding
+from teo.runtime.onnx_session import default_threads, open_graphs
+from teo.runtime.search import Floats, Ids, Text, search_beams, search_greedily
+from teo.runtime.tokenizer import TokenizerCodec
+
+if TYPE_CHECKING:
+    from teo.evaluation.system import System
+
+POSITIONS = 2048
+"""How many positions the graphs have tables for."""
+_WIDTH = 32
+"""Sources and scored targets are padded to a multiple of this: whole vector registers, whatever the batch."""
+_BATCH_TOKENS = 4096
+"""Tokens of all sources of a batch, at most, whatever `batch_size` says: memory stays bounded."""
+_SCORED_TOKENS = 256
+"""Positions scored at a time: each has a probability for every token of the vocabulary."""
+_HIDDEN = np.float32(-1e30)
+_LEAST = 1e-12
+"""Added to a probability before its logarithm, as in training."""
+
+
+class OnnxGenerator:
+    """An exported model: pieces in, pieces out, in batches of like length; the order of the rows is kept.
+
+    May be used from several threads at once: nothing of a call is kept.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        threads: int = 0,
+        source_limit: int = 256,
+        batch_size: int = 32,
+        max_new_tokens: int = 256,
+    ) -> None:
+        path = Path(folder)
+        self.description = Description.load(path)
+        self.threads = threads or default_threads()
+        self.batch_size = batch_size
+        self.max_new_tokens = min(max_new_tokens, POSITIONS // 2)
+        self._source_limit = min(source_limit, POSITIONS)
+        ids = {name: getattr(self.description, name) for name in ("start_id", "eos_id", "pad_id")}
+        self.codec = TokenizerCodec.load(_tokenizer_file(path), **ids)
+        self.embedding = Embedding(path, self.description)
+        if len(self.embedding) < len(self.codec):
+            raise ModelError(
+                f"{path}: expected embeddings for the tokenizer's {len(self.codec)} tokens, found "
+                f"{len(self.embedding)}; export the model again"
+            )
+        whole_numbers = self.description.form == "int8"
+        self._encoder, self._decoder = open_graphs(
+            path, ("encoder.onnx", "decoder.onnx"), threads=self.threads, whole_numbers=whole_numbers
+        )
+
+    @property
+    def source_limit(self) -> int:
+        """How many tokens a source may have."""
+        return self._source_limit
+
+    def measure(self, text: str) -> int:
+        """Return how many tokens a turn takes, its separator included."""
+        return self.codec.measure(text)
+
+    def generate(
+        self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
+    ) -> list[Generated]:
+        """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
+        encoded, starts = self._encode(sources), self._starts(prompts, len(sources))
+        results: dict[int, Text] = {}
+        # A batch has starts of one length, so that no decoder's text needs padding on its left.
+        order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
+        rows = max(1, self.batch_size // beams)
+        for batch in batches(order, [len(one) for one in encoded], rows, groups=[len(start) for start in starts]):
+            steps = self.read([encoded[k] for k in batch])
+            start = np.array([starts[k] for k in batch], dtype=np.int64)
+            limits = [self._text_limit(len(encoded[k])) for k in batch]
+            end = self.codec.eos_id
+            texts = (
+                search_greedily(steps, start, limits, end)
+                if beams == 1
+                else search_beams(steps, start, limits, end, beams)
+            )
+            results.update(zip(batch, texts, strict=True))
+        return [Generated(self.codec.decode(results[k].ids), tuple(results[k].scores)) for k in range(len(sources))]
+
+    def score(
+        self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
+    ) -> list[float]:
+        """Return the log-probability of each target given its source, its end token included."""
+        if len(sources) != len(targets):
+            raise InputError(f"score: expected a target per source, found {len(sources)} and {len(targets)}")
+        encoded, starts = self._encode(sources), self._starts(prompts, len(sources))
+        written = [self.codec.encode_target(target) for target in targets]
+        whole = [len(start) + len(ids) for start, ids in zip(starts, written, strict=True)]
+        if max(whole, default=0) > POSITIONS:
+            raise InputError(f"target: expected at most {POSITIONS} tokens, found {max(whole)}; shorten the text")
+        widths = [_rounded(length) for length in whole]
+        results = [0.0] * len(sources)
+        # Rows of the same source stand together: it is read once for all of its targets.
+        order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k]), encoded[k], whole[k]))
+        for batch in batches(
+            order, [len(one) for one in encoded], self.batch_size, groups=[len(one) for one in starts]
+        ):
+            unique = list(dict.fromkeys(encoded[k] for k in batch))
+            place = {ids: number for number, ids in enumerate(unique)}
+            steps = self.read(unique)
+            for part in batches(batch, widths, len(batch), tokens=_SCORED_TOKENS):
+                rows = np.array([place[encoded[k]] for k in part], dtype=np.int64)
+                scores = steps.score(rows, [starts[k] for k in part], [written[k] for k in part])
+                for k, one in zip(part, scores, strict=True):
+                    results[k] = one
+        return results
+
+    def _encode(self, sources: Sequence[Pieces]) -> list[tuple[int, ...]]:
+        encoded = [tuple(self.codec.encode(source)) for source in sources]
+        for ids in encoded:
+            if not 0 < len(ids) <= POSITIONS:
+                raise InputError(
+                    f"source: expected 1 to {POSITIONS} tokens, which is all that the model has positions for, "
+                    f"found {len(ids)}; shorten the utterance"
+                )
+        return encoded
+
+    def _starts(self, prompts: Sequence[Pieces] | None, count: int) -> list[list[int]]:
+        if prompts is None:
+            return [self.codec.decoder_start()] * count
+        if len(prompts) != count:
+            raise InputError(f"prompts: expected one per source, found {len(prompts)} for {count}")
+        return [self.codec.decoder_start(prompt) for prompt in prompts]
+
+    def _text_limit(self, source: int) -> int:
+        """Return how long a text may become: the operations and the rewrite cannot both be longer than the source."""
+        return min(self.max_new_tokens, 2 * source + 16)
+
+    def read(self, encoded: Sequence[tuple[int, ...]]) -> OnnxSteps:
+        """Return the decoder's steps over a batch of sources, each read once."""
+        flat = np.array([number for ids in encoded for number in ids], dtype=np.int64)
+        lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
+        width = _rounded(int(lengths.max()))
+        first = np.cumsum(lengths) - lengths
+        inside = np.arange(width)[None] < lengths[:, None]
+        slots = np.where(inside, first[:, None] + np.arange(width)[None], 0)
+        bias = np.where(inside, np.float32(0), _HIDDEN)[:, None, None, :]
+        positions = np.concatenate([np.arange(length) for length in lengths])
+        inputs = {
+            "embedded": self.embedding(flat),
+            "turns": np.concatenate([self._turns(ids) for ids in encoded]),
+            "positions": positions[:, None],
+            "slots": slots,
+            "places": np.flatnonzero(inside),
+            "bias": bias,
+        }
+        names = [output.name for output in self._encoder.get_outputs()]
+        read = dict(zip(names, self._encoder.run(None, inputs), strict=True))
+        read["bias"] = bias
+        read["source_ids"] = np.where(inside, flat[slots], self.codec.pad_id)[:, None, :]
+        return OnnxSteps(self._decoder, self.embedding, self.description, read)
+
+    def _turns(self, ids: Sequence[int]) -> Ids:
+        """Return each token's turn, counted from the end by the separators to its right."""
+        separators = np.array(ids, dtype=np.int64) == self.description.sep_id
+        to_the_right = np.cumsum(separators[::-1])[::-1]
+        turns: Ids = np.clip(to_the_right - 1, 0, self.description.turn_types - 1).astype(np.int64)
+        return turns
+
+
+class OnnxSteps:
+    """The decoder over a batch of sources: what it read, and the keys and values of what it wrote."""
+
+    def __init__(self, session: Any, embedding: Embedding, description: Description, read: dict[str, Any]) -> None:
+        self._session, self._embedding, self._description = session, embedding, description
+        self._read = read
+        self._cached = self._no_cache(read["copy_keys"].shape[0])
+        self._present = [name.replace("past", "present") for name in self._cached]
+
+    def advance(self, tokens: Ids, count: int) -> tuple[Floats, Ids]:
+        """Take further tokens and return the scores and ids of the `count` likeliest next ones."""
+        wanted = np.zeros((len(tokens), 1, 1), dtype=np.int64)
+        last = np.array([tokens.shape[1] - 1], dtype=np.int64)
+        inputs = self._inputs(tokens, self._cached, self._read, last, wanted, count)
+        found, ids, *present = self._session.run(["probabilities", "ids", *self._present], inputs)
+        self._cached = dict(zip(self._cached, present, strict=True))
+        return _logs(found[:, 0]), ids[:, 0]
+
+    def keep(self, rows: Ids) -> None:
+        """Go on with these rows only, in this order."""
+        self._read = {name: np.take(value, rows, axis=0) for name, value in self._read.items()}
+        self._cached = {name: np.take(value, rows, axis=0) for name, value in self._cached.items()}
+
+    def score(self, rows: Ids, starts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]) -> list[float]:
+        """Return the log-probability of whole texts after starts of one length, each for one of the sources read."""
+        begin = len(starts[0]) - 1
+        given = [[*start, *ids[:-1]] for start, ids in zip(starts, texts, strict=True)]
+        width = _rounded(max(len(one) for one in given))
+        tokens = np.full((len(given), width), self._description.pad_id, dtype=np.int64)
+        wanted = np.zeros((len(given), width - begin, 1), dtype=np.int64)
+        for k, (one, ids) in enumerate(zip(given, texts, strict=True)):
+            tokens[k, : len(one)] = one
+            wanted[k, : len(ids), 0] = ids
+        read = {name: np.take(value, rows, axis=0) for name, value in self._read.items()}
+        asked = np.arange(begin, width, dtype=np.int64)
+        inputs = self._inputs(tokens, self._no_cache(len(rows)), read, asked, wanted, 1)
+        scores = _logs(self._session.run(["wanted_probabilities"], inputs)[0][:, :, 0])
+        return [sum(row[: len(ids)].tolist()) for row, ids in zip(scores, texts, strict=True)]
+
+    def _inputs(
+        self, tokens: Ids, cached: dict[str, Any], read: dict[str, Any], at: Ids, wanted: Ids, count: int
+    ) -> dict[str, Any]:
+        length = tokens.shape[1]
+        past = next(iter(cached.values())).shape[2]
+        hidden = np.triu(np.full((length, past + length), _HIDDEN), past + 1)
+        return {
+            **read,
+            **cached,
+            "embedded": self._embedding(tokens),
+            "past_length": np.array([past], dtype=np.int64),
+            "own_bias": hidden[None, None],
+            "at": at,
+            "wanted": wanted,
+            "count": np.array([count], dtype=np.int64),
+        }
+
+    def _no_cache(self, rows: int) -> dict[str, Any]:
+        size = self._description.d_model // self._description.heads
+        empty = np.zeros((rows, self._description.heads, 0, size), dtype=np.float32)
+        names = [f"past_{part}_{k}" for k in range(self._description.decoder_layers) for part in ("key", "value")]
+        return dict.fromkeys(names, empty)
+
+
+def batches(
+    order: Sequence[int],
+    lengths: Sequence[int],
+    rows: int,
+    *,
+    groups: Sequence[int] | None = None,
+    tokens: int = _BATCH_TOKENS,
+) -> Iterator[list[int]]:
+    """Yield the rows of each batch, in the order given: at most so many rows and tokens, rows of one group."""
+    batch: list[int] = []
+    taken = 0
+    for k in order:
+        length = lengths[k]
+        if batch and (len(batch) == rows or taken + length > tokens or (groups and groups[k] != groups[batch[0]])):
+            yield batch
+            batch, taken = [], 0
+        batch.append(k)
+        taken += length
+    if batch:
+        yield batch
+
+
+def is_exported(path: str | Path) -> bool:
+    """Tell whether a model folder is in the exported form."""
+    return any(Path(path).glob(f"**/{DESCRIPTION}"))
+
+
+def load_system(path: str | Path, *, threads: int = 0, batch_size: int = 32) -> System:
+    """Return the system of an exported model folder; graphs are opened when a role is first played."""
+    from teo.evaluation.system import System
+
+    root = Path(path)
+    folder = ModelFolder.load(root)
+
+    def build(weights: Path) -> OnnxGenerator:
+        return OnnxGenerator(weights, threads=threads, source_limit=folder.source_limit, batch_size=batch_size)
+
+    return System(root, folder, build)
+
+
+def _tokenizer_file(folder: Path) -> Path:
+    """Return the tokenizer of a set of weights: its own, or the one that it shares with the whole model."""
+    own = folder / "tokenizer.json"
+    return own if own.is_file() else folder.parent / "tokenizer.json"
+
+
+def _logs(probabilities: Floats) -> Floats:
+    """Return logarithms number by number: over arrays, the last bit depends on a number's place."""
+    logs = [math.log(one + _LEAST) for one in probabilities.ravel().tolist()]
+    return np.array(logs, dtype=np.float64).reshape(probabilities.shape)
+
+
+def _rounded(length: int) -> int:
+    return -(-length // _WIDTH) * _WIDTH

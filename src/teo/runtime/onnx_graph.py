@@ -1,0 +1,215 @@
+"""Graph: what an exported backbone's graphs are built from, node by node.
+
+They are written down rather than traced from torch, so that what runs is what stands on the page, no exporter's
+version changes it, and one table of bytes serves as embedding and as output projection.
+
+int8 form: weights have one scale per output channel, activations one per row (a token's vector), found as it comes.
+Sums of products are whole numbers, hence exact: a row's result does not depend on the rows beside it. A scale per
+tensor, which tools make by default, would let the neighbours in a batch change the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from teo.runtime.onnx_weights import Array, WeightWriter
+
+Form = Literal["int8", "none"]
+Weights = Mapping[str, Array]
+
+POSITIONS = 2048
+"""How many positions the rotary tables hold: the longest source, and the longest text a decoder writes."""
+_OPSET, _IR = 20, 10
+_FUSED = "com.microsoft"
+_INLINE_BYTES = 1024
+_EPSILON = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The backbone's sizes."""
+
+    d_model: int
+    heads: int
+    encoder_layers: int
+    decoder_layers: int
+    rope_theta: float
+
+    @property
+    def head_size(self) -> int:
+        """Numbers in one head's part of a row."""
+        return self.d_model // self.heads
+
+
+def quantise(weight: Array) -> tuple[Array, Array]:
+    """Return whole numbers from -127 to 127 and a scale per row of `weight` (an output channel): weight = q * scale."""
+    scale = np.maximum(np.abs(weight).max(axis=1), 1e-8).astype(np.float32) / np.float32(127)
+    return np.rint(weight / scale[:, None]).astype(np.int8), scale
+
+
+class Graph:
+    """A graph under construction: nodes in order, constants in the weight files."""
+
+    def __init__(self, writer: WeightWriter, form: Form, shape: Shape) -> None:
+        self.writer, self.form, self.shape = writer, form, shape
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Any] = {}
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+
+    def input(self, name: str, kind: int, sizes: Sequence[str | int]) -> str:
+        """Return the name of a new input."""
+        self._inputs.append(helper.make_tensor_value_info(name, kind, sizes))
+        return name
+
+    def output(self, value: str, name: str, kind: int, sizes: Sequence[str | int]) -> None:
+        """Make a value an output."""
+        self._nodes.append(helper.make_node("Identity", [value], [name]))
+        self._outputs.append(helper.make_tensor_value_info(name, kind, sizes))
+
+    def constant(self, name: str, tensor: Array) -> str:
+        """Return the name of a constant; large ones lie in the weight files, once for both graphs."""
+        if name not in self._constants:
+            if tensor.nbytes <= _INLINE_BYTES:
+                self._constants[name] = numpy_helper.from_array(np.ascontiguousarray(tensor), name)
+            else:
+                place = self.writer.write(name, tensor)
+                stored = TensorProto(name=name, data_location=TensorProto.EXTERNAL, dims=tensor.shape)
+                stored.data_type = helper.np_dtype_to_tensor_dtype(tensor.dtype)
+                details = {"location": place.file, "offset": place.offset, "length": tensor.nbytes}
+                for key, value in details.items():
+                    stored.external_data.add(key=key, value=str(value))
+                self._constants[name] = stored
+        return name
+
+    def number(self, value: float) -> str:
+        """Return the name of a single float."""
+        return self.constant(f"number:{value}", np.array(value, dtype=np.float32))
+
+    def sizes(self, *values: int) -> str:
+        """Return the name of a list of whole numbers."""
+        return self.constant("sizes:" + ",".join(map(str, values)), np.array(values, dtype=np.int64))
+
+    def node(self, op: str, *inputs: str, fused: bool = False, **settings: Any) -> str:
+        """Return the only output of a new node."""
+        return self.nodes(op, *inputs, outputs=(True,), fused=fused, **settings)[0]
+
+    def nodes(
+        self, op: str, *inputs: str, outputs: Sequence[bool], fused: bool = False, **settings: Any
+    ) -> tuple[str, ...]:
+        """Return the outputs of a new node; those marked false are not asked for and are empty names."""
+        start = f"{op}_{len(self._nodes)}"
+        names = tuple(f"{start}_{k}" if wanted else "" for k, wanted in enumerate(outputs))
+        self._nodes.append(
+            helper.make_node(op, list(inputs), list(names), name=start, domain=_FUSED if fused else "", **settings)
+        )
+        return names
+
+    def model(self, name: str) -> Any:
+        """Return the finished model."""
+        graph = helper.make_graph(
+            self._nodes, name, self._inputs, self._outputs, initializer=list(self._constants.values())
+        )
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR, producer_name="teo")
+
+    def rows(self, x: str) -> Rows:
+        """Return activations ready to be multiplied: as they are, or as whole numbers with a scale per row."""
+        if self.form == "none":
+            return Rows(x, "")
+        largest = self.node("ReduceMax", self.node("Abs", x), self.sizes(-1), keepdims=1)
+        largest = self.node("Max", largest, self.number(1e-8))
+        scaled = self.node("Mul", x, self.node("Div", self.number(127), largest))
+        middle = self.constant("middle", np.array(128, dtype=np.uint8))
+        whole = self.node("QuantizeLinear", scaled, self.number(1), middle)
+        return Rows(whole, self.node("Div", largest, self.number(127)))
+
+    def product(self, rows: Rows, name: str, weight: Array) -> str:
+        """Return activations times a weight (outputs x inputs), its bias not yet added."""
+        if self.form == "none":
+            return self.node("MatMul", rows.values, self.constant(name, np.ascontiguousarray(weight.T)))
+        whole, scale = quantise(weight)
+        return self.whole_product(
+            rows, self.constant(name, np.ascontiguousarray(whole.T)), self.constant(f"{name}:scale", scale)
+        )
+
+    def whole_product(self, rows: Rows, weight: str, scale: str) -> str:
+        """Return the product of whole numbers, put back to scale by column and by row."""
+        middle, one = self.constant("middle", np.array(128, dtype=np.uint8)), self.number(1)
+        summed = self.node("MatMulIntegerToFloat", rows.values, weight, one, scale, middle, fused=True)
+        return self.node("Mul", summed, rows.scale)
+
+    def linear(self, rows: Rows, name: str, weight: Array, bias: Array) -> str:
+        """Return a linear map's output."""
+        return self.node("Add", self.product(rows, name, weight), self.constant(f"{name}:bias", bias))
+
+    def norm(self, x: str, name: str, weights: Weights) -> str:
+        """Return the layer-normalised rows."""
+        gain, shift = self._norm_constants(name, weights)
+        return self.node("LayerNormalization", x, gain, shift, axis=-1, epsilon=_EPSILON)
+
+    def add_norm(self, x: str, change: str, bias: Array, norm: str, weights: Weights) -> tuple[str, str]:
+        """Return x + change + bias, and that layer-normalised."""
+        total = self.node("Add", x, self.node("Add", change, self.constant(f"{norm}:added", bias)))
+        return total, self.norm(total, norm, weights)
+
+    def feed_forward(self, normed: str, name: str, weights: Weights) -> tuple[str, Array]:
+        """Return the position-wise map without its last bias, and that bias."""
+        widened = self.product(self.rows(normed), f"{name}.up", weights[f"{name}.up.weight"])
+        bias = self.constant(f"{name}.up:bias", weights[f"{name}.up.bias"])
+        active = self.node("BiasGelu", widened, bias, fused=True)
+        return self.product(self.rows(active), f"{name}.down", weights[f"{name}.down.weight"]), weights[
+            f"{name}.down.bias"
+        ]
+
+    def turn(self, x: str, positions: str, heads: int) -> str:
+        """Return queries or keys (batch, length, heads * size) turned by their positions."""
+        cosine, sine = rotary_tables(self.shape)
+        tables = self.constant("cosine", cosine), self.constant("sine", sine)
+        return self.node("RotaryEmbedding", x, positions, *tables, fused=True, num_heads=heads)
+
+    def split_heads(self, x: str, heads: int) -> str:
+        """Return (batch, heads, length, size)."""
+        apart = self.node("Reshape", x, self.sizes(0, 0, heads, self.shape.head_size))
+        return self.node("Transpose", apart, perm=[0, 2, 1, 3])
+
+    def attend(self, query: str, key: str, value: str, bias: str) -> str:
+        """Return what each position reads, heads joined: (batch, length, d_model); queries are scaled already."""
+        scores = self.node("FusedMatMul", query, key, fused=True, transB=1)
+        share = self.node("Softmax", self.node("Add", scores, bias), axis=-1)
+        read = self.node("Transpose", self.node("MatMul", share, value), perm=[0, 2, 1, 3])
+        return self.node("Reshape", read, self.sizes(0, 0, self.shape.d_model))
+
+    def _norm_constants(self, name: str, weights: Weights) -> tuple[str, str]:
+        gain, shift = f"{name}.weight", f"{name}.bias"
+        return self.constant(gain, weights[gain]), self.constant(shift, weights[shift])
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Activations and, where they are whole numbers, the scale of each row."""
+
+    values: str
+    scale: str
+
+
+def rotary_tables(shape: Shape) -> tuple[Array, Array]:
+    """Return cosines and sines by position and half of a head's places."""
+    exponent = np.arange(0, shape.head_size, 2, dtype=np.float32) / np.float32(shape.head_size)
+    speed = np.float32(shape.rope_theta) ** -exponent
+    angle = np.arange(POSITIONS, dtype=np.float32)[:, None] * speed
+    return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+
+
+def query_key(weights: Weights, name: str, shape: Shape) -> tuple[Array, Array]:
+    """Return weight and bias of queries, scaled for their dot products, and keys in one."""
+    scale = np.float32(shape.head_size**-0.5)
+    size = shape.d_model
+    weight = np.concatenate([weights[f"{name}.query.weight"] * scale, weights[f"{name}.key_value.weight"][:size]])
+    bias = np.concatenate([weights[f"{name}.query.bias"] * scale, weights[f"{name}.key_value.bias"][:size]])
+    return weight, bias

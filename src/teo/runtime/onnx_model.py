@@ -1,0 +1,204 @@
+"""The two graphs of an exported backbone: the encoder, and one step of the decoder with the copy head inside."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from teo.runtime.onnx_graph import Form, Graph, Rows, Shape, Weights, quantise, query_key
+from teo.runtime.onnx_session import PROBE_SIZE
+from teo.runtime.onnx_weights import WeightWriter
+
+
+def encoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weights) -> onnx.ModelProto:
+    """Return the encoder: the sources' tokens without padding in, keys and values for the decoder out.
+
+    Tokens of all sources stand in one line of rows. Only attention needs them by source: `slots` says which row each
+    place of each source holds (padding holds any), `places` where each row lies among all places.
+    """
+    graph = Graph(writer, form, shape)
+    embedded = graph.input("embedded", TensorProto.FLOAT, ["tokens", shape.d_model])
+    turns = graph.input("turns", TensorProto.INT64, ["tokens"])
+    positions = graph.input("positions", TensorProto.INT64, ["tokens", 1])
+    slots = graph.input("slots", TensorProto.INT64, ["batch", "source"])
+    places = graph.input("places", TensorProto.INT64, ["tokens"])
+    bias = graph.input("bias", TensorProto.FLOAT, ["batch", 1, 1, "source"])
+    table = graph.constant("encoder.turn_embedding", weights["encoder.turn_embedding.weight"])
+    x = graph.node("Add", embedded, graph.node("Gather", table, turns, axis=0))
+    x = graph.norm(x, "encoder.embedding_norm", weights)
+    normed = graph.norm(x, "encoder.layers.0.attention_norm", weights)
+    for index in range(shape.encoder_layers):
+        name = f"encoder.layers.{index}"
+        read = _encoder_attention(graph, normed, f"{name}.attention", weights, (positions, slots, places, bias))
+        change = graph.product(graph.rows(read), f"{name}.attention.out", weights[f"{name}.attention.out.weight"])
+        added = weights[f"{name}.attention.out.bias"]
+        x, normed = graph.add_norm(x, change, added, f"{name}.feed_forward_norm", weights)
+        change, added = graph.feed_forward(normed, f"{name}.feed_forward", weights)
+        last = index + 1 == shape.encoder_layers
+        following = "encoder.final_norm" if last else f"encoder.layers.{index + 1}.attention_norm"
+        x, normed = graph.add_norm(x, change, added, following, weights)
+    _encoder_outputs(graph, graph.rows(normed), slots, weights)
+    return graph.model("teo-encoder")
+
+
+def _encoder_attention(
+    graph: Graph, normed: str, name: str, weights: Weights, inputs: tuple[str, str, str, str]
+) -> str:
+    """Return what each row reads of its own source."""
+    positions, slots, places, bias = inputs
+    shape, rows = graph.shape, graph.rows(normed)
+    size, heads = shape.d_model, shape.heads
+    both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
+    turned = graph.turn(graph.node("Unsqueeze", both, graph.sizes(1)), positions, 2 * heads)
+    turned = graph.node("Reshape", turned, graph.sizes(-1, 2 * size))
+    value = graph.linear(
+        rows, f"{name}.value", weights[f"{name}.key_value.weight"][size:], weights[f"{name}.key_value.bias"][size:]
+    )
+    joined = graph.split_heads(graph.node("Gather", turned, slots, axis=0), 2 * heads)
+    query, key = graph.nodes("Split", joined, outputs=(True, True), axis=1, num_outputs=2)
+    value = graph.split_heads(graph.node("Gather", value, slots, axis=0), heads)
+    read = graph.node("Reshape", graph.attend(query, key, value, bias), graph.sizes(-1, size))
+    return graph.node("Gather", read, places, axis=0)
+
+
+def _encoder_outputs(graph: Graph, rows: Rows, slots: str, weights: Weights) -> None:
+    """Give out what every step of the decoder reads: keys and values of each layer, and the copy head's keys."""
+    shape = graph.shape
+    size, heads = shape.d_model, shape.heads
+    for index in range(shape.decoder_layers):
+        name = f"decoder.layers.{index}.cross_attention"
+        weight, bias = weights[f"{name}.key_value.weight"], weights[f"{name}.key_value.bias"]
+        for part, span in (("key", slice(size)), ("value", slice(size, None))):
+            flat = graph.linear(rows, f"{name}.{part}", weight[span], bias[span])
+            by_source = graph.split_heads(graph.node("Gather", flat, slots, axis=0), heads)
+            sizes = ("batch", heads, "source", shape.head_size)
+            graph.output(by_source, f"cross_{part}_{index}", TensorProto.FLOAT, sizes)
+    keys = graph.linear(rows, "copy_head.key", weights["copy_head.key.weight"], weights["copy_head.key.bias"])
+    keys = graph.node("Gather", keys, slots, axis=0)
+    graph.output(keys, "copy_keys", TensorProto.FLOAT, ("batch", "source", size))
+
+
+def decoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weights) -> onnx.ModelProto:
+    """Return one step of the decoder: some tokens after those cached in, the likeliest next tokens out.
+
+    `at` names the positions, of those given, whose next token is asked for; `wanted` tokens get their score too.
+    """
+    graph = Graph(writer, form, shape)
+    size = shape.d_model
+    embedded = graph.input("embedded", TensorProto.FLOAT, ["batch", "length", size])
+    past_length = graph.input("past_length", TensorProto.INT64, [1])
+    own_bias = graph.input("own_bias", TensorProto.FLOAT, [1, 1, "length", "written"])
+    bias = graph.input("bias", TensorProto.FLOAT, ["batch", 1, 1, "source"])
+    x = graph.norm(embedded, "decoder.embedding_norm", weights)
+    normed = graph.norm(x, "decoder.layers.0.self_norm", weights)
+    for index in range(shape.decoder_layers):
+        name = f"decoder.layers.{index}"
+        read = _self_attention(graph, normed, index, weights, (past_length, own_bias))
+        change = graph.product(graph.rows(read), f"{name}.self.out", weights[f"{name}.self_attention.out.weight"])
+        added = weights[f"{name}.self_attention.out.bias"]
+        x, normed = graph.add_norm(x, change, added, f"{name}.cross_norm", weights)
+        read = _cross_attention(graph, normed, index, weights, bias)
+        change = graph.product(graph.rows(read), f"{name}.cross.out", weights[f"{name}.cross_attention.out.weight"])
+        added = weights[f"{name}.cross_attention.out.bias"]
+        x, normed = graph.add_norm(x, change, added, f"{name}.feed_forward_norm", weights)
+        change, added = graph.feed_forward(normed, f"{name}.feed_forward", weights)
+        last = index + 1 == shape.decoder_layers
+        following = "decoder.final_norm" if last else f"decoder.layers.{index + 1}.self_norm"
+        x, normed = graph.add_norm(x, change, added, following, weights)
+    at = graph.input("at", TensorProto.INT64, ["asked"])
+    states = graph.node("Gather", normed, at, axis=1)
+    _choose(graph, _mixture(graph, states, weights, bias))
+    return graph.model("teo-decoder")
+
+
+def _self_attention(graph: Graph, normed: str, index: int, weights: Weights, inputs: tuple[str, str]) -> str:
+    """Return what each position reads of the text so far; its keys and values join those cached."""
+    past_length, own_bias = inputs
+    shape, rows = graph.shape, graph.rows(normed)
+    size, heads = shape.d_model, shape.heads
+    name = f"decoder.layers.{index}.self_attention"
+    both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
+    joined = graph.split_heads(graph.turn(both, past_length, 2 * heads), 2 * heads)
+    query, key = graph.nodes("Split", joined, outputs=(True, True), axis=1, num_outputs=2)
+    value = graph.linear(
+        rows, f"{name}.value", weights[f"{name}.key_value.weight"][size:], weights[f"{name}.key_value.bias"][size:]
+    )
+    cached = {"key": key, "value": graph.split_heads(value, heads)}
+    for part, new in cached.items():
+        past = graph.input(f"past_{part}_{index}", TensorProto.FLOAT, ["batch", heads, "past", shape.head_size])
+        cached[part] = graph.node("Concat", past, new, axis=2)
+        sizes = ("batch", heads, "written", shape.head_size)
+        graph.output(cached[part], f"present_{part}_{index}", TensorProto.FLOAT, sizes)
+    return graph.attend(query, cached["key"], cached["value"], own_bias)
+
+
+def _cross_attention(graph: Graph, normed: str, index: int, weights: Weights, bias: str) -> str:
+    """Return what each position reads of the source."""
+    shape = graph.shape
+    name = f"decoder.layers.{index}.cross_attention"
+    scale = np.float32(shape.head_size**-0.5)
+    weight, shift = weights[f"{name}.query.weight"] * scale, weights[f"{name}.query.bias"] * scale
+    query = graph.split_heads(graph.linear(graph.rows(normed), f"{name}.query", weight, shift), shape.heads)
+    sizes: tuple[str | int, ...] = ("batch", shape.heads, "source", shape.head_size)
+    key = graph.input(f"cross_key_{index}", TensorProto.FLOAT, sizes)
+    value = graph.input(f"cross_value_{index}", TensorProto.FLOAT, sizes)
+    return graph.attend(query, key, value, bias)
+
+
+def _mixture(graph: Graph, states: str, weights: Weights, bias: str) -> str:
+    """Return p over the vocabulary: (1 - g) softmax + g * copied, the copied part added token by token."""
+    shape, rows = graph.shape, graph.rows(states)
+    table = weights["embedding.weight"]
+    if graph.form == "int8":
+        whole, scale = quantise(table)
+        across = graph.node("Transpose", graph.constant("embedding", whole), perm=[1, 0])
+        logits = graph.whole_product(rows, across, graph.constant("embedding:scale", scale))
+    else:
+        across = graph.node("Transpose", graph.constant("embedding", table), perm=[1, 0])
+        logits = graph.node("MatMul", rows.values, across)
+    logits = graph.node("Add", logits, graph.constant("output_bias", weights["output_bias"]))
+    generated = graph.node("Softmax", logits, axis=-1)
+
+    scale_query = np.float32(shape.d_model**-0.5)
+    weight, shift = weights["copy_head.query.weight"] * scale_query, weights["copy_head.query.bias"] * scale_query
+    query = graph.linear(rows, "copy_head.query", weight, shift)
+    keys = graph.input("copy_keys", TensorProto.FLOAT, ["batch", "source", shape.d_model])
+    scores = graph.node("FusedMatMul", query, keys, fused=True, transB=1)
+    hidden = graph.node("Squeeze", bias, graph.sizes(1))  # (batch, 1, source)
+    copied = graph.node("Softmax", graph.node("Add", scores, hidden), axis=-1)
+
+    gate_weight = graph.constant("copy_head.gate", np.ascontiguousarray(weights["copy_head.gate.weight"].T))
+    gate = graph.node("MatMul", states, gate_weight)
+    gate = graph.node("Sigmoid", graph.node("Add", gate, graph.constant("gate:bias", weights["copy_head.gate.bias"])))
+    kept = graph.node("Mul", generated, graph.node("Sub", graph.number(1), gate))
+    ids = graph.input("source_ids", TensorProto.INT64, ["batch", 1, "source"])
+    everywhere = graph.node("Expand", ids, graph.node("Shape", copied))
+    return graph.node("ScatterElements", kept, everywhere, graph.node("Mul", copied, gate), axis=2, reduction="add")
+
+
+def _choose(graph: Graph, probabilities: str) -> None:
+    """Give out the likeliest tokens and the wanted ones with their probabilities.
+
+    Logarithms are left to the caller: over a few numbers, their last bit depends on how many there are.
+    """
+    count = graph.input("count", TensorProto.INT64, [1])
+    wanted = graph.input("wanted", TensorProto.INT64, ["batch", "asked", 1])
+    values, ids = graph.nodes("TopK", probabilities, count, outputs=(True, True), axis=-1)
+    graph.output(values, "probabilities", TensorProto.FLOAT, ("batch", "asked", "count"))
+    graph.output(ids, "ids", TensorProto.INT64, ("batch", "asked", "count"))
+    found = graph.node("GatherElements", probabilities, wanted, axis=2)
+    graph.output(found, "wanted_probabilities", TensorProto.FLOAT, ("batch", "asked", 1))
+
+
+def probe_graph() -> onnx.ModelProto:
+    """Return a product of whole numbers whose right answer is known: see `teo.runtime.onnx_session`."""
+    weight = numpy_helper.from_array(np.full((PROBE_SIZE, PROBE_SIZE), 127, dtype=np.int8), "weight")
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["x", "weight"], ["y"])],
+        "teo-probe",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, ["rows", PROBE_SIZE])],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, ["rows", PROBE_SIZE])],
+        initializer=[weight],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10, producer_name="teo")

@@ -1,0 +1,74 @@
+"""Weight files of an exported model: plain tensors in a few binary shards that both graphs and the runtime map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from teo.errors import ModelError
+
+Array = NDArray[Any]
+
+SHARD_BYTES = 16 << 20
+"""A shard takes tensors up to this size; one larger tensor has a shard of its own."""
+_ALIGNMENT = 4096  # tensors start on a page, so that they can be mapped
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor's bytes lie."""
+
+    file: str
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the place as JSON can hold it."""
+        return {"file": self.file, "offset": self.offset, "dtype": self.dtype, "shape": list(self.shape)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Place:
+        """Return the place that `to_dict` wrote."""
+        shape = tuple(int(size) for size in stored["shape"])
+        return cls(str(stored["file"]), int(stored["offset"]), str(stored["dtype"]), shape)
+
+    def map(self, folder: Path) -> Array:
+        """Return the tensor, mapped from its file: pages are read when they are used, and never written."""
+        file = folder / self.file
+        try:
+            return np.memmap(file, dtype=self.dtype, mode="r", offset=self.offset, shape=self.shape)
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{file}: the weights cannot be read ({error}); export the model again") from error
+
+
+@dataclass(slots=True)
+class WeightWriter:
+    """Appends tensors to shards in a folder; a tensor of a name already written is not written again."""
+
+    folder: Path
+    shard_bytes: int = SHARD_BYTES
+    places: dict[str, Place] = field(default_factory=dict)
+    _shard: int = 0
+    _filled: int = 0
+
+    def write(self, name: str, tensor: Array) -> Place:
+        """Return where the tensor lies now."""
+        if name in self.places:
+            return self.places[name]
+        data = np.ascontiguousarray(tensor).tobytes()
+        if self._filled and self._filled + len(data) > self.shard_bytes:
+            self._shard, self._filled = self._shard + 1, 0
+        file = self.folder / f"weights-{self._shard + 1}.bin"
+        with file.open("ab") as stream:
+            stream.write(b"\0" * (-self._filled % _ALIGNMENT))
+            offset = stream.tell()
+            stream.write(data)
+            self._filled = stream.tell()
+        self.places[name] = Place(file.name, offset, tensor.dtype.str, tensor.shape)
+        return self.places[name]

@@ -1,0 +1,213 @@
+"""export_model(...): a trained model folder -> the form that runs without torch, and what the change of form costs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from teo.errors import InputError, MissingExtraError, ModelError
+from teo.folder import ModelFolder, Role
+from teo.runtime.onnx_files import DESCRIPTION, Description
+from teo.training.saving import disk_errors, whole_folder
+
+if TYPE_CHECKING:
+    from teo.data.row import Row
+    from teo.evaluation.variants import Prediction
+    from teo.runtime.onnx_graph import Form
+
+FORMS = ("int8", "none")
+_CARD = """# {name}
+
+A model for `teo`, exported from its trained form. Weights: {weights}.
+
+Roles: {roles}. Languages: {languages}. Sources of at most {limit} tokens.
+
+Run it with `teo rewrite --model FOLDER`, or in Python with `Rewriter.from_pretrained(FOLDER)`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote."""
+
+    path: Path
+    form: str
+    parameters: int
+    bytes: int
+
+
+def export_model(folder: str | Path, out: str | Path, *, quantize: str = "int8") -> Exported:
+    """Return what was written to `out`: the model's graphs, weights, tokenizer, description and card.
+
+    `quantize`: int8 (a quarter of the size, several times as fast) or none (float32, for comparison). The folder is
+    written beside its place and renamed at the end; roles that share weights share them in the exported form too.
+    """
+    if quantize not in FORMS:
+        raise InputError(f"quantize: expected {' or '.join(FORMS)}, found '{quantize}'")
+    form: Form = "int8" if quantize == "int8" else "none"
+    source, target = Path(folder), Path(out)
+    described = ModelFolder.load(source)
+    names = _weight_folders(described)
+    parameters = 0
+    with disk_errors(target), whole_folder(target) as beside:
+        for weights, name in names.items():
+            shared = len(names) == 1
+            parameters += _export_weights(source / weights, beside / name, beside if shared else beside / name, form)
+        roles = {role: Role(names[one.folder], one.prompt) for role, one in described.roles.items()}
+        extra = {**described.extra, "export": {"form": form, "parameters": parameters}}
+        exported = replace(described, roles=roles, extra=extra)
+        exported.save(beside)
+        _write_card(source, beside, exported, target.name, form)
+        size = sum(file.stat().st_size for file in beside.rglob("*") if file.is_file())
+    return Exported(target, form, parameters, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a change of form costs on some rows."""
+
+    rows: int
+    em_before: float
+    em_after: float
+    same: float
+    """Share of the rows whose rewrite did not change by a byte."""
+    score_gap: float
+    """Mean absolute difference of the log-probabilities, over rows whose rewrite did not change."""
+
+    def to_dict(self) -> dict[str, float | int]:
+        """Return the numbers by name."""
+        return asdict(self)
+
+
+def measure_loss(
+    before: str | Path, after: str | Path, rows: Sequence[Row], *, variant: str | None = None, threads: int = 0
+) -> Loss:
+    """Return exact match of a model and of its exported form on the same rows, and how often they agree.
+
+    `before` is a trained folder, run by torch in float32, or an exported one; `after` is an exported one.
+    """
+    if not rows:
+        raise InputError("rows: expected at least one row to compare on, found none")
+    first, second = (_predictions(Path(path), rows, variant, threads) for path in (before, after))
+    pairs = list(zip(first, second, strict=True))
+    same = [one.rewrite == other.rewrite for one, other in pairs]
+    gaps = [
+        abs(sum(one.scores.values()) - sum(other.scores.values()))
+        for (one, other), equal in zip(pairs, same, strict=True)
+        if equal
+    ]
+    return Loss(
+        rows=len(rows),
+        em_before=_exact_match(rows, first),
+        em_after=_exact_match(rows, second),
+        same=sum(same) / len(same),
+        score_gap=float(np.mean(gaps)) if gaps else 0.0,
+    )
+
+
+def _predictions(path: Path, rows: Sequence[Row], variant: str | None, threads: int) -> list[Prediction]:
+    from teo.evaluation.system import System
+    from teo.evaluation.variants import find_variant
+    from teo.runtime.onnx_generator import is_exported, load_system
+
+    system = load_system(path, threads=threads) if is_exported(path) else System.load(path, device="cpu")
+    return find_variant(variant or system.folder.variant).run(system, rows, 0)
+
+
+def _exact_match(rows: Sequence[Row], predictions: Sequence[Prediction]) -> float:
+    from teo.units import scoring_units
+
+    right = [
+        scoring_units(row.rewrite) == scoring_units(one.rewrite) for row, one in zip(rows, predictions, strict=True)
+    ]
+    return sum(right) / len(right)
+
+
+def _weight_folders(described: ModelFolder) -> dict[str, str]:
+    """Return the exported folder of each set of weights: `onnx` where there is only one."""
+    folders = list(dict.fromkeys(role.folder for role in described.roles.values()))
+    if not folders:
+        raise ModelError("teo.json: expected at least one role, found none; train the model again")
+    if len(folders) == 1:
+        return {folders[0]: "onnx"}
+    return {name: "onnx/" + name.strip("./").replace("/", "-") for name in folders}
+
+
+def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form) -> int:
+    """Write one set of weights; return how many parameters it has."""
+    try:
+        import onnx
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("exporting a model", "onnx", "train") from error
+    from teo.runtime.onnx_graph import Shape
+    from teo.runtime.onnx_model import decoder_graph, encoder_graph, probe_graph
+    from teo.runtime.onnx_session import PROBE
+    from teo.runtime.onnx_weights import WeightWriter
+
+    model, tokenizer = _load(source)
+    config = model.config
+    weights = {name: tensor.detach().float().numpy() for name, tensor in model.state_dict().items()}
+    out.mkdir(parents=True, exist_ok=True)
+    writer = WeightWriter(out)
+    shape = Shape(config.d_model, config.heads, config.encoder_layers, config.decoder_layers, config.rope_theta)
+    onnx.save(encoder_graph(writer, form, shape, weights), str(out / "encoder.onnx"))
+    onnx.save(decoder_graph(writer, form, shape, weights), str(out / "decoder.onnx"))
+    if form == "int8":
+        onnx.save(probe_graph(), str(out / PROBE))
+    description = Description(
+        form=form,
+        d_model=config.d_model,
+        heads=config.heads,
+        decoder_layers=config.decoder_layers,
+        turn_types=config.turn_types,
+        pad_id=config.pad_token_id,
+        eos_id=config.eos_token_id,
+        sep_id=config.sep_token_id,
+        start_id=config.decoder_start_token_id,
+        embedding=writer.places["embedding"],
+        embedding_scale=writer.places.get("embedding:scale"),
+    )
+    (out / DESCRIPTION).write_text(json.dumps(description.to_dict(), indent=1) + "\n", encoding="utf-8")
+    shutil.copyfile(tokenizer, tokenizer_folder / "tokenizer.json")
+    return int(sum(parameter.numel() for parameter in model.parameters()))
+
+
+def _load(source: Path) -> tuple[Any, Path]:
+    """Return a trained backbone in float32 and the file of its tokenizer."""
+    try:
+        from teo.runtime.torch_generator import load_model
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("exporting a model", str(error.name), "train") from error
+    model = load_model(source)
+    if getattr(model.config, "model_type", "") != "teo":
+        raise ModelError(
+            f"{source}: expected the project's own backbone (model_type teo), found {model.config.model_type}; "
+            "other models run with runtime='torch'"
+        )
+    tokenizer = source / "tokenizer.json"
+    if not tokenizer.is_file():
+        raise ModelError(f"{source}: expected tokenizer.json beside the weights, found none; save the model again")
+    return model.eval(), tokenizer
+
+
+def _write_card(source: Path, out: Path, described: ModelFolder, name: str, form: str) -> None:
+    """Write the model's own card where it has one, else a short one."""
+    card = source / "README.md"
+    if card.is_file():
+        shutil.copyfile(card, out / "README.md")
+        return
+    weights = "8-bit, a scale per output channel" if form == "int8" else "32-bit"
+    text = _CARD.format(
+        name=name,
+        weights=weights,
+        roles=", ".join(described.roles),
+        languages=", ".join(described.languages) or "not stated",
+        limit=described.source_limit,
+    )
+    (out / "README.md").write_text(text, encoding="utf-8")

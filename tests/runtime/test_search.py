@@ -1,0 +1,113 @@
+"""Greedy and beam search over a scripted model."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from teo.runtime.search import Text, search_beams, search_greedily
+
+END, SIZE = 0, 4
+
+
+class Scripted:
+    """Steps whose next-token distribution depends on the whole text so far, and on the row."""
+
+    def __init__(self, seeds: list[int]) -> None:
+        self.texts: list[tuple[int, ...]] = [(seed,) for seed in seeds]
+        self.sizes: list[int] = []
+
+    def advance(self, tokens: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        assert len(tokens) == len(self.texts)
+        self.sizes.append(len(tokens))
+        self.texts = [(*text, *row) for text, row in zip(self.texts, tokens.tolist(), strict=True)]
+        logs = np.array([log_probabilities(text) for text in self.texts])
+        ids = np.argsort(-logs, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(logs, ids, axis=1), ids
+
+    def keep(self, rows: np.ndarray) -> None:
+        self.texts = [self.texts[row] for row in rows.tolist()]
+
+
+def log_probabilities(text: tuple[int, ...]) -> np.ndarray:
+    weights = np.random.default_rng(list(text)).gumbel(size=SIZE) * 1.5
+    return weights - np.log(np.exp(weights).sum())
+
+
+STARTS = np.array([[7, 8]])
+
+
+def starts(count: int) -> np.ndarray:
+    return np.repeat(STARTS, count, axis=0)
+
+
+def greedy_alone(seed: int, limit: int) -> Text:
+    text, found = (seed, 7, 8), Text()
+    while len(found.ids) < limit and (not found.ids or found.ids[-1] != END):
+        logs = log_probabilities(text)
+        token = int(logs.argmax())
+        found = found.extended(token, float(logs[token]))
+        text = (*text, token)
+    return found
+
+
+def test_greedy_takes_the_likeliest_token_of_each_row() -> None:
+    limits = [1 + seed % 9 for seed in range(30)]
+    found = search_greedily(Scripted(list(range(30))), starts(30), limits, END)
+    assert found == [greedy_alone(seed, limit) for seed, limit in enumerate(limits)]
+
+
+def test_finished_rows_leave_the_batch() -> None:
+    steps = Scripted(list(range(40)))
+    found = search_greedily(steps, starts(40), [12] * 40, END)
+    needed = [sum(len(text.ids) > k for text in found) for k in range(len(steps.sizes))]
+    assert steps.sizes[0] == 40
+    assert steps.sizes == sorted(steps.sizes, reverse=True)
+    assert all(need <= size <= need / 0.75 + 1 for need, size in zip(needed, steps.sizes, strict=True))
+
+
+def best_by_trying_all(seed: int, limit: int) -> tuple[float, list[int]]:
+    """The best score per token of every text that ends within the limit."""
+    best = (-math.inf, [])
+    for length in range(1, limit + 1):
+        for body in itertools.product(range(1, SIZE), repeat=length - 1):
+            ids, text, total = [*body, END], (seed, 7, 8), 0.0
+            for token in ids:
+                total += float(log_probabilities(text)[token])
+                text = (*text, token)
+            best = max(best, (total / length, ids))
+    return best
+
+
+def test_beams_wide_enough_find_the_best_text() -> None:
+    seeds = list(range(12))
+    found = search_beams(Scripted(seeds), starts(12), [5] * 12, END, beams=200)
+    for seed, text in zip(seeds, found, strict=True):
+        score, ids = best_by_trying_all(seed, 5)
+        assert text.ids == ids
+        assert sum(text.scores) / len(text.scores) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("beams", [1, 2, 3])
+def test_a_row_searches_the_same_alone(beams: int) -> None:
+    seeds = list(range(20))
+    together = search_beams(Scripted(seeds), starts(20), [8] * 20, END, beams)
+    assert together == [search_beams(Scripted([seed]), starts(1), [8], END, beams)[0] for seed in seeds]
+
+
+def test_a_text_that_never_ends_stops_at_its_limit() -> None:
+    class Endless(Scripted):
+        def advance(self, tokens: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+            ids = np.tile(np.arange(1, count + 1), (len(tokens), 1))
+            return np.log(np.full(ids.shape, 0.1)), ids
+
+    assert [len(text.ids) for text in search_greedily(Endless([1, 2]), starts(2), [3, 5], END)] == [3, 5]
+    assert [len(text.ids) for text in search_beams(Endless([1, 2]), starts(2), [3, 5], END, 2)] == [3, 5]
+
+
+def test_no_rows_is_no_step() -> None:
+    assert search_greedily(Scripted([]), np.zeros((0, 1), dtype=np.int64), [], END) == []
+    assert search_beams(Scripted([]), np.zeros((0, 1), dtype=np.int64), [], END, 2) == []
