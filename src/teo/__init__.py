@@ -1,9 +1,39 @@
 """Complete incomplete utterances of a dialogue: two-stage rewriting on editing operations."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from teo.alignment import derive_edits
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, apply_edits
 from teo.errors import TeoError
 
+if TYPE_CHECKING:
+    from teo.result import Rewrite
+    from teo.rewriter import Rewriter
+
 __version__ = "0.1.0"
-__all__ = ["Dialogue", "EditScript", "TeoError", "__version__", "apply_edits", "derive_edits"]
+__all__ = [
+    "Dialogue",
+    "EditScript",
+    "Rewrite",
+    "Rewriter",
+    "TeoError",
+    "__version__",
+    "apply_edits",
+    "derive_edits",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Return what is imported only when asked for: a rewriter brings numpy and onnxruntime along."""
+    if name == "Rewriter":
+        from teo.rewriter import Rewriter
+
+        return Rewriter
+    if name == "Rewrite":
+        from teo.result import Rewrite
+
+        return Rewrite
+    raise AttributeError(f"module 'teo' has no attribute '{name}'")

@@ -1,0 +1,302 @@
+"""Rewriter: dialogue in, rewrite out. It keeps no conversation, and may be used from several threads at once.
+
+What a model does not read is stated in the record. Turns are left out whole, the oldest first, until the rest fits;
+the utterance is never cut: one that leaves no room for any turn before it is kept as it is, without a model call, and
+counted as unread where it does not fit itself. `truncation="error"` refuses such dialogues instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from teo.alignment import derive_edits
+from teo.calibration import IDENTITY, Calibration
+from teo.data.row import Row
+from teo.dialogue import Dialogue
+from teo.edits import Edit, EditScript, make_edit
+from teo.errors import InputError, TeoError
+from teo.evaluation.stages import Cast, fit_dialogue
+from teo.evaluation.variants import Prediction, Variant, find_variant, require_roles
+from teo.folder import ModelFolder
+from teo.layouts import Truncation
+from teo.result import Rewrite
+from teo.runtime.base import Generator
+from teo.runtime.locate import locate_model
+from teo.runtime.rules import reason_to_keep
+from teo.runtime.tokenizer import replace_surrogates
+
+Runtime = Literal["onnx", "torch"]
+TruncationRule = Literal["oldest", "error"]
+DialogueLike = Dialogue | Mapping[str, Any]
+
+_SPARE = 64
+"""Characters that a rewrite may have beyond all that was said: longer ones have run away."""
+_BATCH_ROWS = 256
+"""Rows that a generator may take at once; `batch_size` decides how many it gets."""
+
+
+class Rewriter:
+    """A loaded model and the pipeline that it plays."""
+
+    def __init__(self, cast: Cast, folder: ModelFolder, *, name: str = "model", variant: str | None = None) -> None:
+        self._cast = cast
+        self._variant = _playable(variant or folder.variant)
+        require_roles(self._variant, cast, tuple(folder.roles), name)
+        self._name = name
+        self._calibration, self._threshold = _calibrated(folder, self._variant.name)
+        # Every player is loaded now: later there may be several threads, and no one to wait for.
+        players = [cast.player(role) for group in self._variant.needs for role in group if cast.has(role)]
+        self._generator: Generator = players[0].generator
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path: str | Path | None = None,
+        *,
+        threads: int | None = None,
+        variant: str | None = None,
+        runtime: Runtime = "onnx",
+    ) -> Rewriter:
+        """Return the rewriter of a model: a folder, a hub id, or with no path the one that comes with the package.
+
+        `threads`: processor threads of a call, by default as many as there are, at most four. `variant`: the pipeline,
+        by default the model's own. `runtime`: onnx, or torch for a trained folder that was not exported.
+        """
+        if threads is not None and threads < 1:
+            raise InputError(f"threads: expected at least 1, found {threads}")
+        folder = locate_model(path)
+        if runtime == "onnx":
+            from teo.runtime.onnx_generator import load_system
+
+            system = load_system(folder, threads=threads or 0, batch_size=_BATCH_ROWS)
+        elif runtime == "torch":
+            system = _load_torch(folder, threads)
+        else:
+            raise InputError(f"runtime: expected onnx or torch, found '{runtime}'")
+        return cls(system, system.folder, name=folder.name if path else "default", variant=variant)
+
+    @property
+    def name(self) -> str:
+        """The model's name: that of its folder."""
+        return self._name
+
+    @property
+    def variant(self) -> str:
+        """The pipeline's name."""
+        return self._variant.name
+
+    @property
+    def threshold(self) -> float:
+        """The confidence below which an utterance is kept, unless a call says otherwise."""
+        return self._threshold
+
+    @property
+    def source_limit(self) -> int:
+        """How many tokens of a dialogue the model reads."""
+        return self._generator.source_limit
+
+    def rewrite(
+        self,
+        history: Sequence[str] | None = None,
+        utterance: str | None = None,
+        *,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+    ) -> Rewrite:
+        """Return the rewrite of an utterance after its history, or of the last of some chat messages."""
+        if messages is not None:
+            if history is not None or utterance is not None:
+                raise InputError("messages: expected either messages or history and utterance, found both")
+            dialogue = Dialogue.from_messages(messages)
+        elif utterance is None:
+            raise InputError(
+                "utterance: missing; call rewrite(history=[...], utterance='...') or rewrite(messages=[...])"
+            )
+        else:
+            dialogue = Dialogue.from_turns(() if history is None else history, utterance)
+        return _raised(self.try_many([dialogue], min_confidence=min_confidence, truncation=truncation)[0])
+
+    def rewrite_many(
+        self,
+        dialogues: Iterable[DialogueLike],
+        batch_size: int = 32,
+        *,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+    ) -> list[Rewrite]:
+        """Return the rewrites of many dialogues, in order: `Dialogue` values or JSON rows.
+
+        The same dialogue gets the same record, byte for byte, alone or among any others.
+        """
+        results = self.try_many(dialogues, batch_size, min_confidence=min_confidence, truncation=truncation)
+        return [_raised(one, f"dialogues[{number}]: ") for number, one in enumerate(results)]
+
+    def try_many(
+        self,
+        dialogues: Iterable[DialogueLike],
+        batch_size: int = 32,
+        *,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+    ) -> list[Rewrite | TeoError]:
+        """Return what `rewrite_many` does, with the error of a dialogue that cannot be rewritten in its place."""
+        threshold = self._threshold if min_confidence is None else min_confidence
+        if not 0 <= threshold <= 2:  # a model's own threshold may lie above 1: nothing is changed
+            raise InputError(f"min_confidence: expected 0 to 1, found {threshold}")
+        if truncation not in ("oldest", "error"):
+            raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
+        if batch_size < 1:
+            raise InputError(f"batch_size: expected at least 1, found {batch_size}")
+        results: list[Rewrite | TeoError] = []
+        asked: list[tuple[int, _Task]] = []
+        for number, one in enumerate(dialogues):
+            prepared = self._prepare(one, refuse=truncation == "error")
+            if isinstance(prepared, _Task):
+                asked.append((number, prepared))
+                results.append(Rewrite(prepared.dialogue.utterance))
+            else:
+                results.append(prepared)
+        for start in range(0, len(asked), batch_size):
+            part = asked[start : start + batch_size]
+            for (number, _), answer in zip(part, self._ask([task for _, task in part], threshold), strict=True):
+                results[number] = answer
+        return results
+
+    def _prepare(self, given: DialogueLike, *, refuse: bool) -> _Task | Rewrite | TeoError:
+        """Return what to ask the model, or the answer where there is nothing to ask."""
+        try:
+            dialogue = given if isinstance(given, Dialogue) else Dialogue.from_row(given)
+        except InputError as error:
+            return error
+        utterance = dialogue.utterance
+        if reason_to_keep(dialogue):
+            return Rewrite(utterance)
+        fitted, truncation = fit_dialogue(self._generator, _readable(dialogue, self.source_limit))
+        if self._generator.measure(fitted.utterance) + 2 > self.source_limit:
+            characters = sum(len(turn) for turn in dialogue.history) + len(utterance)
+            truncation = Truncation(len(dialogue.history), characters)
+        if truncation and refuse:
+            return _too_long(truncation, self.source_limit)
+        if reason_to_keep(fitted):  # nothing of the history is left
+            return Rewrite(utterance, truncated=truncation)
+        return _Task(dialogue, fitted, truncation)
+
+    def _ask(self, tasks: Sequence[_Task], threshold: float) -> list[Rewrite]:
+        """Return the model's answers to one batch."""
+        rows = [Row(str(number), task.fitted, task.fitted.utterance) for number, task in enumerate(tasks)]
+        predictions = self._variant.run(self._cast, rows, 0)
+        return [self._finish(task, one, threshold) for task, one in zip(tasks, predictions, strict=True)]
+
+    def _finish(self, task: _Task, prediction: Prediction, threshold: float) -> Rewrite:
+        """Return the record of what a pipeline predicted: edits of the user's own string."""
+        utterance = task.dialogue.utterance
+        further = prediction.truncation
+        truncated = Truncation(task.truncation.turns + further.turns, task.truncation.characters + further.characters)
+        script = edits_of(utterance, task.fitted, prediction.rewrite)
+        confidence = self._calibration.confidence(sum(prediction.scores.values()))
+        operations = prediction.operations if prediction.operations is not None else _operations(script)
+        kept = Rewrite(utterance, operations=operations, confidence=confidence, truncated=truncated)
+        if not script or confidence < threshold:
+            return kept
+        return Rewrite(script.apply(utterance), True, script, operations, confidence, truncated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A dialogue for the model: as given, as the model reads it, and what it does not read."""
+
+    dialogue: Dialogue
+    fitted: Dialogue
+    truncation: Truncation
+
+
+def edits_of(utterance: str, read: Dialogue, predicted: str) -> EditScript:
+    """Return the edits that turn the user's own string into what a model predicted from its reading of it.
+
+    White space that only the model's copy lost or gained is no edit. No rewrite at all, or one that is longer than all
+    that was said, is no edit either.
+    """
+    text = predicted.strip()
+    longest = len(read.utterance) + sum(len(turn) for turn in read.history) + _SPARE
+    if not text or len(text) > longest:
+        return EditScript()
+    stripped = read.utterance.strip()
+    start = read.utterance.index(stripped)
+    whole = read.utterance[:start] + text + read.utterance[start + len(stripped) :]
+    found = (edit for edit in derive_edits(read.utterance, whole) if edit.old.strip() or edit.new.strip())
+    # The reading has a sign for every sign of the utterance; only lone surrogates differ.
+    own = (_own_spacing(edit.start, utterance[edit.start : edit.end], edit.new) for edit in found)
+    return EditScript(tuple(edit for edit in own if edit.old != edit.new))
+
+
+def _own_spacing(start: int, old: str, new: str) -> Edit:
+    """Return the edit with white space at the ends of what is replaced left as the user put it."""
+    kept = old.strip()
+    if not kept or not new.strip():
+        return make_edit(start, old, new)
+    before = len(old) - len(old.lstrip())
+    new = new.lstrip() if before else new
+    new = new.rstrip() if old[-1].isspace() else new
+    return make_edit(start + before, kept, new)
+
+
+def _load_torch(folder: Path, threads: int | None) -> Any:
+    from teo.errors import MissingExtraError
+    from teo.evaluation.system import System
+
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("runtime='torch'", str(error.name), "train") from error
+    if threads:
+        torch.set_num_threads(threads)
+    return System.load(folder, device="cpu", batch_size=_BATCH_ROWS)
+
+
+def _playable(name: str) -> Variant:
+    variant = find_variant(name)
+    if variant.name == "gold":
+        raise InputError("variant: 'gold' reads the reference rewrites of a dataset; use it with `teo evaluate`")
+    return variant
+
+
+def _calibrated(folder: ModelFolder, variant: str) -> tuple[Calibration, float]:
+    """Return a variant's calibration and threshold; without its own, raw probability and the model's threshold."""
+    stored = folder.extra.get("calibration", {})
+    curve = stored.get(variant) if isinstance(stored, Mapping) else None
+    if curve is None:
+        return IDENTITY, folder.threshold
+    return Calibration.from_dict(curve), float(curve.get("threshold", folder.threshold))
+
+
+def _readable(dialogue: Dialogue, limit: int) -> Dialogue:
+    """Return the dialogue with a sign for every lone surrogate; turns that cannot be reached are left as they are."""
+    reached = max(0, len(dialogue.history) - limit)  # every turn takes a token at least
+    history = (*dialogue.history[:reached], *map(replace_surrogates, dialogue.history[reached:]))
+    return Dialogue(history, replace_surrogates(dialogue.utterance))
+
+
+def _too_long(truncation: Truncation, limit: int) -> InputError:
+    return InputError(
+        f"history: expected a dialogue of at most {limit} tokens, found one of which {truncation.turns} turns "
+        f"({truncation.characters} characters) do not fit; shorten it, or let the oldest turns go (truncation 'oldest')"
+    )
+
+
+def _operations(script: EditScript) -> str:
+    from teo.edits import format_operations
+
+    return format_operations(script.operations)
+
+
+def _raised(result: Rewrite | TeoError, where: str = "") -> Rewrite:
+    if isinstance(result, TeoError):
+        raise type(result)(f"{where}{result}") if where else result
+    return result
+
+
+__all__ = ["DialogueLike", "Rewriter", "Runtime", "TruncationRule", "edits_of", "locate_model"]

@@ -1,0 +1,417 @@
+"""Rewriter: what holds for any input, shown on scripted pipelines and on a tiny exported model."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from teo.dialogue import Dialogue
+from teo.errors import InputError, ModelError
+from teo.evaluation.stages import Player
+from teo.folder import ModelFolder, Role
+from teo.layouts import Marker, Pieces, Truncation, text_of
+from teo.rewriter import Rewriter, edits_of
+from teo.runtime.base import Generated
+from teo.runtime.locate import locate_model
+from teo.runtime.rules import reason_to_keep
+
+HISTORY = ("I think Batman is very handsome.", "The poster looks a bit like Ben Affleck.")
+UTTERANCE = "It is he who acted."
+
+
+class Scripted:
+    """A generator that writes what a function says, one token per character."""
+
+    def __init__(self, write: Callable[[Pieces], Pieces], score: float = -0.1, limit: int = 400) -> None:
+        self.write, self.token_score, self.source_limit = write, score, limit
+        self.read: list[Pieces] = []
+
+    def measure(self, text: str) -> int:
+        return len(text) + 1
+
+    def generate(self, sources: Sequence[Pieces], *, prompts: Any = None, beams: int = 1) -> list[Generated]:
+        self.read += sources
+        return [Generated(self.write(source), (self.token_score,)) for source in sources]
+
+    def score(self, sources: Any, targets: Any, *, prompts: Any = None) -> list[float]:
+        raise NotImplementedError
+
+
+class ScriptedCast:
+    """A cast with one generator in every role."""
+
+    order = "position"
+
+    def __init__(self, generator: Scripted, roles: tuple[str, ...] = ("direct", "fused", "fast")) -> None:
+        self.generator, self.roles = generator, roles
+
+    def has(self, role: str) -> bool:
+        return role in self.roles
+
+    def player(self, role: str) -> Player:
+        return Player(self.generator)
+
+
+def scripted(
+    text: str | Callable[[Pieces], Pieces], *, score: float = -0.1, limit: int = 400, **settings: Any
+) -> tuple[Rewriter, Scripted]:
+    generator = Scripted(text if callable(text) else lambda _: (text,), score, limit)
+    roles = {role: Role("w") for role in ("direct", "fused", "fast")}
+    folder = ModelFolder(roles, **{"variant": "direct", **settings})
+    return Rewriter(ScriptedCast(generator), folder, name="scripted"), generator  # type: ignore[arg-type]
+
+
+def test_the_rewrite_is_made_of_the_users_own_string() -> None:
+    rewriter, generator = scripted("It is Ben Affleck who acted as Batman.")
+    result = rewriter.rewrite(HISTORY, "  It is he  who acted.\n")
+    assert result.rewrite == "  It is Ben Affleck  who acted as Batman.\n", "only the model's copy lost white space"
+    assert result.changed
+    assert [edit["op"] for edit in result.to_dict()["edits"]] == ["replace", "insert"]
+    assert result.operations == "[D] he [R] Ben Affleck [I] as Batman"
+    assert result.confidence == pytest.approx(0.905, abs=0.001)
+    assert generator.read == [
+        (Marker.CLS, HISTORY[0], Marker.SEP, HISTORY[1], Marker.SEP, "  It is he  who acted.\n", Marker.SEP)
+    ]
+
+
+def test_messages_and_rows_and_turns_give_the_same() -> None:
+    rewriter, _ = scripted("It is Ben Affleck who acted.")
+    expected = rewriter.rewrite(HISTORY, UTTERANCE)
+    messages = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": HISTORY[0]},
+        {"role": "assistant", "content": HISTORY[1]},
+        {"role": "user", "content": UTTERANCE},
+    ]
+    assert rewriter.rewrite(messages=messages) == expected
+    rows = [{"history": list(HISTORY), "utterance": UTTERANCE}, {"messages": messages}, Dialogue(HISTORY, UTTERANCE)]
+    assert rewriter.rewrite_many(rows) == [expected] * 3
+    assert rewriter.rewrite_many(iter(rows), batch_size=1) == [expected] * 3
+
+
+@pytest.mark.parametrize(
+    ("history", "utterance", "why"),
+    [
+        ([], "what about it", "no history"),
+        (["", "  \n"], "what about it", "no history"),
+        (["hi"], "", "blank"),
+        (["hi"], " \t\n", "blank"),
+        (["hi"], "😂😂👍🏽", "no words"),
+        (["hi"], "?!…", "no words"),
+        (["hi"], "https://example.org/a?b=c", "only links"),
+        (["hi"], "www.example.org me@example.org", "only links"),
+        (["hi"], "```python\nprint(it)\n```", "only code"),
+        (["hi"], "`rm -rf it`", "only code"),
+        (["hi"], "Hello there!", "a greeting"),
+        (["hi"], "Thank you very much. Goodbye.", "a greeting"),
+        (["hi"], "谢谢，再见！", "a greeting"),
+        (["hi"], "你好～", "a greeting"),
+    ],
+)
+def test_what_no_history_can_complete_is_kept_without_the_model(history: list[str], utterance: str, why: str) -> None:
+    rewriter, generator = scripted("something else")
+    result = rewriter.rewrite(history, utterance)
+    assert (result.rewrite, result.changed, result.confidence, generator.read) == (utterance, False, 1.0, []), why
+    assert reason_to_keep(Dialogue(tuple(history), utterance)) == why
+
+
+@pytest.mark.parametrize(
+    "utterance", ["yes", "ok", "是的", "为什么", "hello who is he", "hey it's him", "see https://a.b", "3"]
+)
+def test_what_history_may_complete_is_asked(utterance: str) -> None:
+    assert reason_to_keep(Dialogue(("hi",), utterance)) is None
+
+
+def test_the_rules_take_no_long_time_to_refuse() -> None:
+    started = time.perf_counter()
+    for text in (
+        "bye" * 1300 + "x",
+        "谢谢" * 2000 + "x",
+        "a@" * 2000,
+        "a." * 2000 + "@",
+        "`" * 4000,
+        "://" * 1300,
+        "!" * 4000 + "x",
+    ):
+        reason_to_keep(Dialogue(("hi",), text))
+    assert time.perf_counter() - started < 1
+
+
+def test_below_the_threshold_the_utterance_is_kept() -> None:
+    rewriter, _ = scripted("It is Ben Affleck who acted.", score=-1.0, threshold=0.5)
+    kept = rewriter.rewrite(HISTORY, UTTERANCE)
+    assert (kept.rewrite, kept.changed, len(kept.edits)) == (UTTERANCE, False, 0)
+    assert kept.confidence == pytest.approx(0.368, abs=0.001)
+    assert kept.operations == "[D] he [R] Ben Affleck", "what was proposed is shown all the same"
+    assert rewriter.threshold == 0.5
+    assert rewriter.rewrite(HISTORY, UTTERANCE, min_confidence=0.3).changed
+    assert not rewriter.rewrite(HISTORY, UTTERANCE, min_confidence=0.9).changed
+    assert [one.changed for one in rewriter.rewrite_many([Dialogue(HISTORY, UTTERANCE)], min_confidence=0.0)] == [True]
+
+
+def test_a_variants_own_calibration_is_used() -> None:
+    curve = {"scores": [-2.0, 0.0], "confidences": [0.0, 0.5], "threshold": 0.6}
+    rewriter, _ = scripted("It is Ben.", score=-1.0, threshold=0.1, extra={"calibration": {"direct": curve}})
+    assert rewriter.threshold == 0.6
+    assert rewriter.rewrite(HISTORY, UTTERANCE).confidence == 0.25
+    other, _ = scripted("It is Ben.", score=-1.0, threshold=0.1, extra={"calibration": {"fused": curve}})
+    assert other.threshold == 0.1
+    with pytest.raises(ModelError, match="not a calibration curve"):
+        scripted("x", extra={"calibration": {"direct": {"scores": []}}})
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("", "no rewrite is no change"),
+        ("  \n", "nor is a blank one"),
+        ("he " * 400, "a text longer than all that was said has run away"),
+        (UTTERANCE, "the same text"),
+        ("It  is he who acted. ", "the same but for white space"),
+    ],
+)
+def test_what_is_no_rewrite_is_no_change(said: str, why: str) -> None:
+    rewriter, _ = scripted(said)
+    result = rewriter.rewrite(HISTORY, UTTERANCE)
+    assert (result.rewrite, result.changed) == (UTTERANCE, False), why
+
+
+def test_turns_are_dropped_oldest_first_and_counted() -> None:
+    rewriter, generator = scripted("new words", limit=40)
+    result = rewriter.rewrite(["a" * 30, "b" * 9, "c" * 9], "what")
+    assert generator.read == [(Marker.CLS, "b" * 9, Marker.SEP, "c" * 9, Marker.SEP, "what", Marker.SEP)]
+    assert result.truncated == Truncation(1, 30)
+    with pytest.raises(InputError, match=r"expected a dialogue of at most 40 tokens, .* 1 turns \(30 characters\)"):
+        rewriter.rewrite(["a" * 30, "b" * 9, "c" * 9], "what", truncation="error")
+
+
+def test_an_utterance_is_never_cut() -> None:
+    rewriter, generator = scripted("new words", limit=40)
+    no_room = rewriter.rewrite(["a" * 30], "b" * 30)
+    assert (no_room.rewrite, no_room.truncated, generator.read) == ("b" * 30, Truncation(1, 30), [])
+    too_long = rewriter.rewrite(["a" * 30, "c"], "b" * 50)
+    assert (too_long.rewrite, too_long.truncated, generator.read) == ("b" * 50, Truncation(2, 81), [])
+
+
+def test_an_error_stays_in_its_place() -> None:
+    rewriter, _ = scripted("It is Ben who acted.", limit=200)
+    rows: list[Any] = [
+        {"utterance": 3},
+        {"history": HISTORY, "utterance": UTTERANCE},
+        {"history": ["a" * 300], "utterance": "b"},
+    ]
+    first, second, third = rewriter.try_many(rows, truncation="error")
+    assert isinstance(first, InputError)
+    assert not isinstance(second, Exception)
+    assert second.changed
+    assert isinstance(third, InputError)
+    with pytest.raises(InputError, match=r"dialogues\[0\]: utterance: expected a string, found a number"):
+        rewriter.rewrite_many(rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "utterance: missing; call rewrite"),
+        ({"history": "abc", "utterance": "d"}, "history: expected a list of strings"),
+        ({"messages": [], "utterance": "d"}, "expected either messages or history and utterance, found both"),
+        ({"history": ["a"], "utterance": "b", "min_confidence": 7}, "min_confidence: expected 0 to 1, found 7"),
+        ({"history": ["a"], "utterance": "b", "truncation": "x"}, "truncation: expected oldest or error, found 'x'"),
+    ],
+)
+def test_wrong_calls_are_named(arguments: dict[str, Any], words: str) -> None:
+    rewriter, _ = scripted("x")
+    with pytest.raises(InputError, match=words):
+        rewriter.rewrite(**arguments)
+
+
+def test_a_model_must_play_the_variant() -> None:
+    with pytest.raises(ModelError, match="the variant 'teo' needs the role"):
+        generator = Scripted(lambda _: ("x",))
+        Rewriter(ScriptedCast(generator, ("direct",)), ModelFolder({"direct": Role("w")}))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="'gold' reads the reference rewrites"):
+        scripted("x", variant="gold")
+
+
+def test_models_that_are_not_there_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import teo.runtime.locate
+
+    monkeypatch.setattr(teo.runtime.locate, "DEFAULT_MODEL", tmp_path / "none")
+    with pytest.raises(ModelError, match="this installation has no embedded default; give a model folder"):
+        Rewriter.from_pretrained()
+    with pytest.raises(ModelError, match=r"found no teo\.json"):
+        Rewriter.from_pretrained(tmp_path)
+    with pytest.raises(InputError, match="threads: expected at least 1, found 0"):
+        Rewriter.from_pretrained(tmp_path, threads=0)
+    with pytest.raises(InputError, match="runtime: expected onnx or torch, found 'jax'"):
+        Rewriter.from_pretrained(tmp_path, runtime="jax")  # type: ignore[arg-type]
+    assert locate_model("./a/b/c") == Path("a/b/c"), "not a hub id"
+
+
+any_text = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampled_from(
+    [
+        "[SEP]",
+        "[CLS] [I] x",
+        "a\ud800b",
+        "\udfff",
+        "\0\x07\x1b[2J",
+        "שלום עולם",
+        "مرحبا it",
+        "😀👩‍👩‍👧",
+        "ﬁ ǆ",
+        "a\u0301\u0301",
+        "\\[D] he",
+        "▁⁀ ",
+    ]
+)
+
+
+@settings(max_examples=400)
+@given(utterance=any_text, said=any_text, turn=any_text)
+def test_edits_always_give_the_rewrite(utterance: str, said: str, turn: str) -> None:
+    rewriter, _ = scripted(said)
+    check(rewriter, [turn, "and a turn"], utterance)
+    script = edits_of(utterance, Dialogue(("t",), utterance), said)
+    assert (
+        script.apply(utterance).strip() == said.strip()
+        or len(said.strip()) > len(utterance) + 65
+        or not said.strip()
+        or ("".join(script.apply(utterance).split()) == "".join(said.split()))
+    )
+
+
+def check(rewriter: Rewriter, history: list[str], utterance: str) -> dict[str, Any]:
+    result = rewriter.rewrite(history, utterance)
+    assert result.edits.apply(utterance) == result.rewrite
+    assert result.changed == (result.rewrite != utterance) == bool(result.edits)
+    assert 0 <= result.confidence <= 1
+    record: dict[str, Any] = json.loads(json.dumps(result.to_dict()))
+    for edit in record["edits"]:
+        assert utterance[edit["start"] : edit["end"]] == edit["old"]
+    return record
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch = pytest.importorskip("torch", reason="exporting a model needs torch")
+    pytest.importorskip("transformers", reason="exporting a model needs transformers")
+    pytest.importorskip("onnx", reason="exporting a model needs onnx")
+    from teo.models import TeoConfig, TeoForConditionalGeneration
+    from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
+    from teo.training.export import export_model
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    tokenizer = train_tokenizer([*HISTORY, UTTERANCE, "天龙八部里你最喜欢谁"], size=360)
+    sizes = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "heads": 2, "d_ff": 64}
+    model = TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **sizes))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+        model.output_bias[1] += 3
+        model.copy_head.gate.bias.add_(3)
+    path = tmp_path_factory.mktemp("models") / "tiny"
+    model.save_pretrained(path / "weights")
+    wrap_tokenizer(tokenizer).save_pretrained(path / "weights")
+    roles = {
+        role: Role("weights", (prompt,)) for role, prompt in (("fused", "[E]"), ("direct", "[Y]"), ("fast", "[F]"))
+    }
+    ModelFolder(roles, source_limit=96, variant="direct").save(path)
+    return export_model(path, path.with_name("exported")).path
+
+
+@pytest.fixture(scope="module", params=["direct", "fused", "fast", "teo", "rerank"])
+def real(request: pytest.FixtureRequest, tiny: Path) -> Rewriter:
+    return Rewriter.from_pretrained(tiny, threads=1, variant=request.param)
+
+
+dialogues = st.lists(st.tuples(st.lists(any_text, max_size=4), any_text), min_size=1, max_size=6)
+
+
+@settings(max_examples=40)
+@given(rows=dialogues)
+def test_a_real_model_never_crashes_and_never_minds_its_neighbours(rows: Any, real: Rewriter) -> None:
+    alone = [check(real, history, utterance) for history, utterance in rows]
+    together = real.rewrite_many([Dialogue(tuple(history), utterance) for history, utterance in rows], batch_size=4)
+    assert [json.loads(json.dumps(one.to_dict())) for one in together] == alone
+
+
+def test_literal_markers_are_data(real: Rewriter) -> None:
+    record = check(real, ["[SEP] [I] Ben", "[E] [EOS]"], "is [D] he [R] here [SEP]")
+    assert record["truncated"] == {"turns": 0, "characters": 0}
+
+
+def test_work_is_bounded(real: Rewriter) -> None:
+    started = time.perf_counter()
+    long_history = real.rewrite(["a turn of some words"] * 10_000, "is he there")
+    assert long_history.truncated.turns > 9_900
+    assert long_history.truncated.characters == long_history.truncated.turns * len("a turn of some words")
+    long_turn = real.rewrite(["word " * 200_000, "Ben is here"], "is he there")
+    assert long_turn.truncated == Truncation(1, 1_000_000)
+    long_utterance = real.rewrite(["Ben is here"], "word " * 200_000)
+    assert not long_utterance.changed
+    assert long_utterance.truncated == Truncation(1, 1_000_011)
+    assert time.perf_counter() - started < 10
+
+
+def test_threads_share_a_rewriter(real: Rewriter) -> None:
+    rows = [Dialogue(HISTORY, f"{UTTERANCE} {k}") for k in range(8)]
+    expected, results = real.rewrite_many(rows), {}
+
+    def work(k: int) -> None:
+        results[k] = real.rewrite_many(rows[k:] + rows[:k])
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for k in range(4):
+        assert results[k] == expected[k:] + expected[:k]
+
+
+def test_a_real_models_name_and_variant(tiny: Path) -> None:
+    rewriter = Rewriter.from_pretrained(str(tiny), threads=1)
+    assert (rewriter.name, rewriter.variant, rewriter.threshold, rewriter.source_limit) == (
+        "exported",
+        "direct",
+        0.0,
+        96,
+    )
+    changed = sum(
+        one.changed for one in rewriter.rewrite_many([Dialogue(("Ben is here",), f"is he {k}") for k in range(20)])
+    )
+    assert changed > 10, "random weights rewrite nearly everything: the tests above see changes"
+
+
+def test_a_trained_folder_needs_export_or_torch(tiny: Path) -> None:
+    trained = tiny.with_name("tiny")
+    with pytest.raises(ModelError, match="export it with `teo export`, or run the trained one with runtime='torch'"):
+        Rewriter.from_pretrained(trained)
+    by_torch = Rewriter.from_pretrained(trained, runtime="torch", threads=1)
+    check(by_torch, ["a\ud800b", *HISTORY], UTTERANCE)
+
+
+def test_loading_needs_no_torch(tiny: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from teo.rewriter import Rewriter;"
+        f"r = Rewriter.from_pretrained({str(tiny)!r}); r.rewrite(['Ben is here'], 'is he');"
+        "assert not {'torch', 'transformers', 'onnx'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_text_of_a_scripted_source() -> None:
+    rewriter, _ = scripted(lambda source: (text_of(source[-2:-1]).upper(),))
+    assert rewriter.rewrite(["a turn"], "is he").rewrite == "IS HE"
