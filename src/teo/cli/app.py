@@ -9,9 +9,13 @@ from typing import Annotated
 import typer
 
 from teo import __version__
+from teo.cli.bench import bench
 from teo.cli.data import data_app
+from teo.cli.demo import demo
 from teo.cli.evaluate import evaluate
+from teo.cli.export import export
 from teo.cli.pretrain import pretrain
+from teo.cli.rewrite import rewrite
 from teo.cli.score import score
 from teo.cli.train import train
 from teo.errors import TeoError
@@ -23,10 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("score")(score)
-app.command("evaluate")(evaluate)
-app.command("train")(train)
-app.command("pretrain")(pretrain)
+for verb in (rewrite, demo, score, evaluate, train, pretrain, export, bench):
+    app.command(verb.__name__)(verb)
 app.add_typer(data_app, name="data")
 
 

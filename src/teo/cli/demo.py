@@ -1,0 +1,57 @@
+"""`teo demo`: a few dialogues in English and Chinese, and what the model makes of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from teo.cli.rewrite import load_rewriter, show_edits
+
+SAMPLES: tuple[tuple[str, ...], ...] = (
+    ("I think Batman is very handsome.", "The poster looks a bit like Ben Affleck.", "It is he who acted."),
+    (
+        "I am looking for a cheap restaurant in the north part of town.",
+        "Da Vinci Pizzeria serves pizza.",
+        "Where is it?",
+    ),
+    ("Who wrote Pride and Prejudice?", "Jane Austen wrote it in 1813.", "Did she write anything else?"),
+    ("What is the capital of France?", "Paris.", "Thank you very much!"),
+    ("天龙八部里你最喜欢谁", "我最喜欢乔峰", "为什么喜欢他"),
+    ("西安今天天气怎么样", "西安今天多云转小雨", "明天呢"),
+    ("你会弹什么乐器", "我会弹钢琴", "弹了多久了"),
+)
+"""Each the turns so far, then the utterance."""
+
+
+def demo(
+    *,
+    model: Annotated[
+        str | None, typer.Option(help="A model folder or a hub id; the embedded model without it.", metavar="MODEL")
+    ] = None,
+    variant: Annotated[
+        str | None, typer.Option(help="The pipeline; the model's own by default.", metavar="NAME")
+    ] = None,
+    runtime: Annotated[str, typer.Option(help="onnx, or torch for a folder that was not exported.")] = "onnx",
+) -> None:
+    """Show what the model makes of a few dialogues: edits in colour, confidence, time."""
+    started = time.perf_counter()
+    rewriter = load_rewriter(model, variant=variant, runtime=runtime)
+    loaded = time.perf_counter()
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for *history, utterance in SAMPLES:
+        result = rewriter.rewrite(history, utterance)
+        for turn in history:
+            typer.echo(f"    {turn}")
+        typer.echo(f"  > {utterance}")
+        kept = "" if result.changed else "  (kept)"
+        typer.echo(f"  = {show_edits(utterance, result.edits, colour=colour)}{kept}")
+        typer.echo(f"    confidence {result.confidence:.2f}  {result.operations}".rstrip() + "\n")
+    each = (time.perf_counter() - loaded) / len(SAMPLES)
+    typer.echo(
+        f"{rewriter.name}, {rewriter.variant}: loaded in {loaded - started:.2f} s, {each * 1000:.0f} ms per dialogue",
+        err=True,
+    )
