@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from teo.alignment import derive_edits
+from teo.cli import demo as demo_module
 from teo.cli.demo import SAMPLES, demo
 from teo.cli.export import export
 from teo.result import Rewrite
@@ -37,7 +38,17 @@ def app_of(command: Any) -> typer.Typer:
     return app
 
 
+def test_without_a_model_the_edits_of_a_person_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_module, "has_default", lambda: False)
+    result = CliRunner().invoke(app_of(demo), [])
+    assert result.exit_code == 0
+    assert "= It is Ben Affleck who acted as Batman.\n    [D] he [R] Ben Affleck [I] as Batman" in result.stdout
+    assert "= Thank you very much!\n\n" in result.stdout, "nothing to change"
+    assert "This installation has no embedded model" in result.stderr
+
+
 def test_every_sample_is_shown_with_its_rewrite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_module, "has_default", lambda: True)
     monkeypatch.setattr(Rewriter, "from_pretrained", lambda *args, **settings: Asking())
     result = CliRunner().invoke(app_of(demo), [])
     assert result.exit_code == 0

@@ -26,6 +26,17 @@ SAMPLES: tuple[tuple[str, ...], ...] = (
 )
 """Each the turns so far, then the utterance."""
 
+BY_HAND: tuple[str, ...] = (
+    "It is Ben Affleck who acted as Batman.",
+    "Where is Da Vinci Pizzeria?",
+    "Did Jane Austen write anything else?",
+    "Thank you very much!",
+    "为什么喜欢乔峰",
+    "西安明天天气怎么样",
+    "钢琴弹了多久了",
+)
+"""What a person would make of each sample; shown where there is no model."""
+
 
 def demo(
     *,
@@ -38,6 +49,9 @@ def demo(
     runtime: Annotated[str, typer.Option(help="onnx, or torch for a folder that was not exported.")] = "onnx",
 ) -> None:
     """Show what the model makes of a few dialogues: edits in colour, confidence, time."""
+    if model is None and not has_default():
+        _show_by_hand()
+        return
     started = time.perf_counter()
     rewriter = load_rewriter(model, variant=variant, runtime=runtime)
     loaded = time.perf_counter()
@@ -53,5 +67,32 @@ def demo(
     each = (time.perf_counter() - loaded) / len(SAMPLES)
     typer.echo(
         f"{rewriter.name}, {rewriter.variant}: loaded in {loaded - started:.2f} s, {each * 1000:.0f} ms per dialogue",
+        err=True,
+    )
+
+
+def has_default() -> bool:
+    """Tell whether this installation has an embedded model."""
+    from teo.runtime.locate import DEFAULT_MODEL
+
+    return (DEFAULT_MODEL / "teo.json").is_file()
+
+
+def _show_by_hand() -> None:
+    """Show the samples with the rewrites of a person, and the edits derived from them."""
+    from teo.alignment import derive_edits
+    from teo.edits import format_operations
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for (*history, utterance), rewrite in zip(SAMPLES, BY_HAND, strict=True):
+        script = derive_edits(utterance, rewrite)
+        for turn in history:
+            typer.echo(f"    {turn}")
+        typer.echo(f"  > {utterance}")
+        typer.echo(f"  = {show_edits(utterance, script, colour=colour)}")
+        typer.echo(f"    {format_operations(script.operations)}".rstrip() + "\n")
+    typer.echo(
+        "This installation has no embedded model: the rewrites above are a person's, with the edits derived from them. "
+        "For a model's own: teo demo --model FOLDER",
         err=True,
     )
