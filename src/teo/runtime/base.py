@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from teo.layouts import Pieces
+from teo.layouts import Marker, Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +41,27 @@ class Generator(Protocol):
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
     ) -> list[float]:
         """Return the log-probability of each target given its source."""
+
+
+def cut_at_markers(
+    ids: Iterable[int],
+    end: int,
+    markers: Mapping[int, Marker],
+    silent: Container[int | None],
+    text: Callable[[Sequence[int]], list[str]],
+) -> Pieces:
+    """Return what a decoder's ids say up to the end token: markers, and the text of the runs between them.
+
+    `silent` ids are left out; `text` gives a run's text as no piece or one.
+    """
+    pieces: list[str] = []
+    run: list[int] = []
+    for number in map(int, ids):
+        if number == end:
+            break
+        if number in markers:
+            pieces += [*text(run), markers[number]]
+            run = []
+        elif number not in silent:
+            run.append(number)
+    return (*pieces, *text(run))

@@ -15,6 +15,7 @@ from typing import Any
 
 from teo.errors import ModelError
 from teo.layouts import Marker, Pieces
+from teo.runtime.base import cut_at_markers
 from teo.units import is_cjk, join_units
 
 THEN = "[THEN]"
@@ -73,17 +74,7 @@ class Codec:
 
     def decode(self, ids: Iterable[int]) -> Pieces:
         """Return what a decoder wrote after its start, up to the end token; padding is left out."""
-        pieces: list[str] = []
-        run: list[int] = []
-        for number in (int(number) for number in ids):
-            if number == self.eos_id:
-                break
-            if number in self._markers:
-                pieces += [*self._text(run), self._markers[number]]
-                run = []
-            elif number not in self._silent:
-                run.append(number)
-        return (*pieces, *self._text(run))
+        return cut_at_markers(ids, self.eos_id, self._markers, self._silent, self._text)
 
     def measure(self, text: str) -> int:
         """Return how many ids a turn takes, its separator included."""

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 
 from teo.errors import ModelError
 from teo.layouts import Marker, Pieces
+from teo.runtime.base import cut_at_markers
 
 _CACHED_TEXTS = 1 << 13
 _CACHED_CHARACTERS = 4096
@@ -72,17 +73,7 @@ class TokenizerCodec:
 
     def decode(self, ids: Iterable[int]) -> Pieces:
         """Return what a decoder wrote after its start, up to the end token."""
-        pieces: list[str] = []
-        run: list[int] = []
-        for number in (int(number) for number in ids):
-            if number == self.eos_id:
-                break
-            if number in self._markers:
-                pieces += [*self._text(run), self._markers[number]]
-                run = []
-            elif number not in self._silent:
-                run.append(number)
-        return (*pieces, *self._text(run))
+        return cut_at_markers(ids, self.eos_id, self._markers, self._silent, self._text)
 
     def measure(self, text: str) -> int:
         """Return how many ids a turn takes, its separator included; for very long text a lower bound."""
