@@ -18,6 +18,7 @@ from teo.cli.export import export
 from teo.cli.pretrain import pretrain
 from teo.cli.rewrite import rewrite
 from teo.cli.score import score
+from teo.cli.serve import serve
 from teo.cli.train import train
 from teo.errors import TeoError
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (rewrite, demo, score, evaluate, train, pretrain, export, calibrate, bench):
+for verb in (rewrite, demo, score, evaluate, train, pretrain, export, calibrate, serve, bench):
     app.command(verb.__name__)(verb)
 app.add_typer(data_app, name="data")
 

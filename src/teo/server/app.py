@@ -1,0 +1,268 @@
+"""The application: addresses, and the way of a request from its body to its record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, Response, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+
+from teo import __version__
+from teo.dialogue import Dialogue
+from teo.errors import InputError
+from teo.result import Rewrite
+from teo.server.batching import (
+    Answer,
+    Batcher,
+    ClosedError,
+    ModelFailedError,
+    QueueFullError,
+    RewriteOptions,
+    ServedRewriter,
+)
+from teo.server.chat import chat_completion, chat_events
+from teo.server.gate import Gate
+from teo.server.metrics import ServerMetrics, outcome_of
+from teo.server.problems import MEDIA_TYPE, ProblemError, RecordResponse, from_error, install_handlers, too_large
+from teo.server.schemas import (
+    ChatCompletion,
+    ChatRequest,
+    DialogueBody,
+    Health,
+    ItemsRecord,
+    ItemsRequest,
+    ProblemRecord,
+    RewriteRecord,
+    RewriteRequest,
+    list_dialogues,
+    read_chat,
+    read_dialogue,
+    read_options,
+)
+from teo.server.settings import ServerSettings
+
+PAGE = Path(__file__).parent / "page"
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": text,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemRecord"}}},
+    }
+    for status, text in {
+        400: "The body is no JSON.",
+        401: "The token is missing or another.",
+        408: "The body did not arrive in time.",
+        413: "Over a limit: body, dialogues, turns or characters.",
+        415: "The body is not declared as JSON.",
+        422: "A field cannot be used; `errors` names it.",
+        429: "Too many dialogues wait; try again.",
+        503: "The model did not answer in time, or the server stops.",
+    }.items()
+}
+
+
+def create_app(rewriter: ServedRewriter, settings: ServerSettings | None = None) -> FastAPI:
+    """Return the application that serves a rewriter."""
+    settings = settings or ServerSettings()
+    metrics = ServerMetrics()
+    service = Service(rewriter, settings, metrics)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.batcher.start()
+        yield
+        await service.batcher.close()
+
+    app = FastAPI(
+        title="teo",
+        version=__version__,
+        summary="Complete incomplete utterances of a dialogue.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    install_handlers(app)
+    _add_rewriting(app, service)
+    _add_state(app, service)
+    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    _describe_problems(app)
+    app.add_middleware(Gate, settings=settings, metrics=metrics)
+    return app
+
+
+class Service:
+    """What the handlers share: one model's queue, the limits and the counts."""
+
+    def __init__(self, rewriter: ServedRewriter, settings: ServerSettings, metrics: ServerMetrics) -> None:
+        self.rewriter, self.settings, self.metrics = rewriter, settings, metrics
+        self.batcher = Batcher(rewriter, settings, on_batch=metrics.observe_batch, on_queue=metrics.queue.set)
+
+    async def rewrite(
+        self, request: Request, dialogues: Sequence[Dialogue], options: RewriteOptions, paths: Sequence[str]
+    ) -> tuple[list[Rewrite], dict[str, str]]:
+        """Return the rewrites of a request's dialogues, and headers that say where its time went."""
+        for dialogue, path in zip(dialogues, paths, strict=True):
+            self._require_limits(dialogue, path)
+        answers = await self._answers(request, dialogues, options)
+        self.metrics.observe_answers(answers)
+        fields = _log_fields(answers)
+        if self.settings.log_text:
+            fields["text"] = [
+                {"history": one.history, "utterance": one.utterance, "result": str(answer.result)}
+                for one, answer in zip(dialogues, answers, strict=True)
+            ]
+        request.scope["teo_log"].update(fields)
+        results = []
+        for answer, path in zip(answers, paths, strict=True):
+            if not isinstance(answer.result, Rewrite):
+                raise from_error(answer.result, path)
+            results.append(answer.result)
+        timing = f"queue;dur={fields['queue_ms']}, model;dur={fields['model_ms']}"
+        return results, {"Server-Timing": timing}
+
+    def _require_limits(self, dialogue: Dialogue, path: str) -> None:
+        turns, characters = len(dialogue.history) + 1, sum(map(len, dialogue.history)) + len(dialogue.utterance)
+        if turns > self.settings.max_turns:
+            message = f"expected a dialogue of at most {self.settings.max_turns} turns, found {turns}"
+            raise too_large(f"{path}history", f"{message}; send the latest")
+        if characters > self.settings.max_characters:
+            message = f"expected a dialogue of at most {self.settings.max_characters} characters, found {characters}"
+            raise too_large(f"{path}history", f"{message}; send the latest turns")
+
+    async def _answers(self, request: Request, dialogues: Sequence[Dialogue], options: RewriteOptions) -> list[Answer]:
+        """Return the answers, unless the caller leaves first, the queue is full or the time is up."""
+        asked = asyncio.ensure_future(self.batcher.rewrite(dialogues, options))
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait({asked, gone}, timeout=self.settings.request_timeout, return_when="FIRST_COMPLETED")
+            if asked.done():
+                return asked.result()
+            if gone.done():
+                raise ProblemError(400, "client-left", "the connection ended before the answer")
+            seconds = f"{self.settings.request_timeout:g}"
+            raise _unavailable("timeout", f"the model did not answer within {seconds} s; try again")
+        except QueueFullError:
+            detail = f"queue: {self.batcher.waiting} dialogues wait already, at most {self.settings.max_queue} may"
+            raise ProblemError(429, "queue-full", f"{detail}; try again", headers={"Retry-After": "1"}) from None
+        except (ClosedError, asyncio.CancelledError):
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # this request itself was cancelled, not only its dialogues
+                raise
+            raise _unavailable("stopping", "the server is stopping; try again") from None
+        except ModelFailedError as error:
+            raise error.__cause__ or error from None
+        finally:
+            asked.cancel()
+            gone.cancel()
+
+
+def _add_rewriting(app: FastAPI, service: Service) -> None:
+    """Add the addresses that rewrite."""
+
+    @app.post("/v1/rewrite", response_model=RewriteRecord | ItemsRecord, responses=_PROBLEMS, tags=["rewrite"])
+    async def rewrite(body: RewriteRequest, request: Request) -> Response:
+        """Rewrite the last utterance of one dialogue, or of several (`items`); the records keep their order."""
+        listed, most = list_dialogues(body), service.settings.max_items
+        if len(listed) > most:
+            raise too_large("items", f"expected at most {most} dialogues, found {len(listed)}")
+        paths = [path for path, _ in listed]
+        dialogues = [_read(one, path) for path, one in listed]
+        results, headers = await service.rewrite(request, dialogues, read_options(body), paths)
+        records = [result.to_dict() for result in results]
+        return RecordResponse({"items": records} if isinstance(body, ItemsRequest) else records[0], headers=headers)
+
+    streamed: dict[str, Any] = {"content": {"text/event-stream": {}}}
+
+    @app.post(
+        "/v1/chat/completions",
+        response_model=ChatCompletion,
+        responses={200: streamed, **_PROBLEMS},
+        tags=["rewrite"],
+    )
+    async def chat_completions(body: ChatRequest, request: Request) -> Response:
+        """Answer with the rewrite of the last message, for clients that speak the chat completion protocol."""
+        options = RewriteOptions(body.min_confidence)
+        results, headers = await service.rewrite(request, [_read(body, "")], options, [""])
+        completion = chat_completion(results[0], service.rewriter.name, request.scope["teo_request_id"])
+        if body.stream:
+            return StreamingResponse(chat_events(completion), media_type="text/event-stream", headers=headers)
+        return RecordResponse(completion.model_dump(), headers=headers)
+
+
+def _add_state(app: FastAPI, service: Service) -> None:
+    """Add the page, and the addresses that say how the server is."""
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+
+    @app.get("/health", tags=["state"])
+    async def health() -> Health:
+        """Say whether the server answers, and with which model."""
+        rewriter = service.rewriter
+        return Health(
+            version=__version__,
+            model=rewriter.name,
+            variant=rewriter.variant,
+            threshold=rewriter.threshold,
+            queue=service.batcher.waiting,
+        )
+
+    text: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+
+    @app.get("/metrics", tags=["state"], response_class=Response, responses={200: text, 401: _PROBLEMS[401]})
+    async def metrics() -> Response:
+        """Give the counts and times in Prometheus' text form."""
+        return Response(service.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _describe_problems(app: FastAPI) -> None:
+    """Put problem JSON into the description, in place of FastAPI's own form of errors."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schemas = describe()["components"]["schemas"]
+            schemas.pop("HTTPValidationError", None)
+            schemas.pop("ValidationError", None)
+            record = ProblemRecord.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= record.pop("$defs")
+            schemas["ProblemRecord"] = record
+        return app.openapi_schema or {}
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _read(body: DialogueBody | ChatRequest, path: str) -> Dialogue:
+    """Return the dialogue of a body; what cannot be one is a problem of the field at that path."""
+    try:
+        return read_chat(body) if isinstance(body, ChatRequest) else read_dialogue(body)
+    except InputError as error:
+        raise from_error(error, path) from None
+
+
+def _log_fields(answers: Sequence[Answer]) -> dict[str, Any]:
+    """Return what the log says of a request's answers: counts and times."""
+    outcomes = [outcome_of(answer.result) for answer in answers]
+    return {
+        "dialogues": len(answers),
+        "batch": max((answer.batch_size for answer in answers), default=0),
+        "queue_ms": round(1000 * max((answer.queue_seconds for answer in answers), default=0.0), 2),
+        "model_ms": round(1000 * max((answer.model_seconds for answer in answers), default=0.0), 2),
+        **{outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))},
+    }
+
+
+def _unavailable(name: str, detail: str) -> ProblemError:
+    return ProblemError(503, name, detail, headers={"Retry-After": "1"})
+
+
+async def _disconnected(request: Request) -> None:
+    """Return when the caller has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        await asyncio.sleep(0)

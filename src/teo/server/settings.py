@@ -1,0 +1,76 @@
+"""What a server may be told: limits, batching, token, logs."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, fields
+
+from teo.errors import ConfigError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How one server behaves; every number has a stated answer when it is passed."""
+
+    token: str | None = None
+    """Bearer token that callers must send; None: anyone who reaches the port may call."""
+    max_body: int = 1 << 20
+    """Bytes of a request's body; more is answered 413."""
+    max_items: int = 256
+    """Dialogues in one request; more is answered 413."""
+    max_turns: int = 1000
+    """Turns of one dialogue, the utterance among them; more is answered 413."""
+    max_characters: int = 100_000
+    """Characters of one dialogue; more is answered 413."""
+    max_queue: int = 1024
+    """Dialogues that may wait for the model; a request that would pass it is answered 429."""
+    max_batch: int = 32
+    """Dialogues that the model reads at once."""
+    max_batch_characters: int = 64_000
+    """Characters of a batch, counted as its longest dialogue times its rows: what padding makes the model read."""
+    window_ms: float = 3.0
+    """How long an idle model waits for company after the first dialogue, in milliseconds."""
+    request_timeout: float = 30.0
+    """Seconds after which a request that the model has not answered is given up with 503."""
+    body_timeout: float = 10.0
+    """Seconds that a body may take to arrive; then 408."""
+    shutdown_timeout: float = 30.0
+    """Seconds that a stopping server gives to what is in flight."""
+    log_text: bool = False
+    """Whether users' text may stand in the logs."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, bool | str) or value is None:
+                continue
+            least = 0 if one.name == "window_ms" else 1 if isinstance(value, int) else 0.001
+            if not value >= least:
+                raise ConfigError(f"{one.name}: expected at least {least}, found {value}")
+        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
+            raise ConfigError("token: expected visible ASCII characters, found none or others; a header must hold it")
+        if self.max_queue < self.max_items:
+            raise ConfigError(
+                f"max_queue: expected at least max_items ({self.max_items}), found {self.max_queue}; "
+                "a full request must fit into an empty queue"
+            )
+
+
+def require_safe_bind(host: str, token: str | None, *, allow_anonymous: bool) -> None:
+    """Refuse an address that other machines can reach while there is no token, unless told otherwise."""
+    if token or allow_anonymous or is_loopback(host):
+        return
+    raise InputError(
+        f"host: {host} can be reached from other machines and there is no token; set TEO_TOKEN, "
+        "bind to 127.0.0.1, or say --allow-anonymous"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # another name: what it resolves to is not ours to trust
+        return False

@@ -1,0 +1,152 @@
+"""The container files, read as data: no engine runs here, but what they promise can be checked."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from teo.server.metrics import ServerMetrics
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile, continued lines joined."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
+    found = []
+    for line in joined.splitlines():
+        name, _, rest = line.partition(" ")
+        assert re.fullmatch(r"[A-Z]+", name), f"not an instruction: {line}"
+        found.append((name, rest.strip()))
+    return found
+
+
+def values(name: str) -> list[str]:
+    return [value for given, value in instructions() if given == name]
+
+
+def final_stage() -> list[tuple[str, str]]:
+    every = instructions()
+    last = max(number for number, (name, _) in enumerate(every) if name == "FROM")
+    return every[last:]
+
+
+def test_images_are_slim_and_of_a_stated_version() -> None:
+    images = [value.split()[0] for value in values("FROM")]
+    assert images
+    assert all(re.fullmatch(r"python:3\.1[1-3]-slim", image) for image in images)
+
+
+def test_it_runs_as_a_user_without_rights() -> None:
+    stage = final_stage()
+    names = [name for name, _ in stage]
+    user = next(value for name, value in stage if name == "USER")
+    assert user.isdigit()
+    assert int(user) >= 10_000
+    assert names.index("USER") < names.index("ENTRYPOINT")
+    assert not any("sudo" in value or "chmod 777" in value for _, value in instructions())
+
+
+def test_signals_reach_the_server_and_it_binds_outside() -> None:
+    command = json.loads(values("ENTRYPOINT")[0])
+    assert command[:2] == ["teo", "serve"], "exec form: a shell would swallow the signal to stop"
+    assert command[command.index("--host") + 1] == "0.0.0.0"
+    assert command[command.index("--port") + 1] == values("EXPOSE")[0]
+    assert values("STOPSIGNAL") == ["SIGTERM"]
+
+
+def test_the_options_of_the_entry_point_exist() -> None:
+    import typer
+
+    from teo.cli.serve import serve
+
+    app = typer.Typer()
+    app.command()(serve)
+    shown = CliRunner().invoke(app, ["--help"], terminal_width=200, color=False).output
+    for option in json.loads(values("ENTRYPOINT")[0])[2:]:
+        assert not option.startswith("--") or option in shown
+
+
+def test_the_health_check_asks_the_server() -> None:
+    check = values("HEALTHCHECK")[0]
+    code = json.loads(check[check.index("CMD") + 3 :])
+    assert code[:2] == ["python", "-c"]
+    compile(code[2], "healthcheck", "exec")
+    assert f"127.0.0.1:{values('EXPOSE')[0]}/health" in code[2]
+    assert all(option in check for option in ("--interval=", "--timeout=", "--start-period="))
+
+
+def test_what_is_copied_exists_and_is_not_ignored() -> None:
+    copied = [part for value in values("COPY") if "--from" not in value for part in value.split()[:-1]]
+    allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    assert copied
+    for name in copied:
+        assert (ROOT / name.removeprefix("./")).exists(), name
+        assert name in allowed, f"{name} is left out by .dockerignore"
+
+
+def test_the_image_installs_the_extra_that_the_server_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    install = next(value for value in values("RUN") if "pip install" in value)
+    assert "'.[serve]'" in install
+    assert "--no-cache-dir" in install
+    assert "serve" in project["optional-dependencies"], "the extra is declared"
+
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+
+
+def load(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_compose_needs_a_token_and_opens_ports_on_loopback_only() -> None:
+    services = load("compose.yaml")["services"]
+    assert set(services) == {"teo", "prometheus"}
+    assert services["teo"]["environment"]["TEO_TOKEN"].startswith("${TEO_TOKEN:?")
+    for service in services.values():
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+        assert service["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in service["security_opt"]
+    assert services["teo"]["read_only"] is True
+    assert re.fullmatch(r"prom/prometheus:v\d+\.\d+\.\d+", services["prometheus"]["image"])
+
+
+def test_compose_gives_a_stopping_server_its_time() -> None:
+    from teo.server.settings import ServerSettings
+
+    grace = load("compose.yaml")["services"]["teo"]["stop_grace_period"]
+    assert int(grace.removesuffix("s")) > ServerSettings().shutdown_timeout + 1
+
+
+def test_what_compose_mounts_is_there() -> None:
+    compose = load("compose.yaml")
+    for volume in compose["services"]["prometheus"]["volumes"]:
+        source = volume.split(":")[0]
+        assert (ROOT / source).is_file() if source.startswith("./") else source in compose["volumes"]
+    assert set(compose["services"]["prometheus"]["secrets"]) == set(compose["secrets"])
+
+
+def test_prometheus_scrapes_the_server_with_its_token() -> None:
+    job = load("deploy/prometheus.yml")["scrape_configs"][0]
+    assert job["metrics_path"] == "/metrics"
+    assert job["static_configs"] == [{"targets": ["teo:8000"]}]
+    assert job["authorization"]["credentials_file"] == "/run/secrets/teo_token"
+
+
+def test_alerts_speak_of_metrics_that_there_are() -> None:
+    known = {sample.name for metric in ServerMetrics().registry.collect() for sample in metric.samples}
+    known |= {f"{metric.name}_bucket" for metric in ServerMetrics().registry.collect() if metric.type == "histogram"}
+    known |= {f"{metric.name}_total" for metric in ServerMetrics().registry.collect() if metric.type == "counter"}
+    for rule in load("deploy/alerts.yml")["groups"][0]["rules"]:
+        used = set(re.findall(r"\bteo_\w+", rule["expr"]))
+        assert used <= known, rule["alert"]
+        assert used or "up{" in rule["expr"]

@@ -1,0 +1,71 @@
+"""The real Rewriter behind the server, with a scripted generator in place of weights."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from teo.evaluation.stages import Player
+from teo.folder import ModelFolder, Role
+from teo.layouts import Pieces, text_of
+from teo.rewriter import Rewriter
+from teo.runtime.base import Generated
+from teo.server.app import create_app
+
+HISTORY = ["I think Batman is very handsome.", "The poster looks a bit like Ben Affleck."]
+UTTERANCE = "  It is he  who acted."
+
+
+class Scripted:
+    """A generator that names Ben Affleck wherever it reads " he "."""
+
+    source_limit = 200
+
+    def measure(self, text: str) -> int:
+        return len(text) + 1
+
+    def generate(self, sources: Sequence[Pieces], *, prompts: Any = None, beams: int = 1) -> list[Generated]:
+        return [Generated((text_of(source[-2:]).replace(" he ", " Ben Affleck "),), (-0.1,)) for source in sources]
+
+    def score(self, sources: Any, targets: Any, *, prompts: Any = None) -> list[float]:
+        raise NotImplementedError
+
+
+class Cast:
+    order = "position"
+
+    def has(self, role: str) -> bool:
+        return role == "direct"
+
+    def player(self, role: str) -> Player:
+        return Player(Scripted())
+
+
+def test_http_gives_the_record_that_python_gives() -> None:
+    folder = ModelFolder({"direct": Role("w")}, variant="direct")
+    rewriter = Rewriter(Cast(), folder, name="scripted")  # type: ignore[arg-type]
+    rows = [
+        {"history": HISTORY, "utterance": UTTERANCE},
+        {"history": [], "utterance": UTTERANCE},
+        {"history": ["y" * 150, *HISTORY], "utterance": UTTERANCE},
+        {"history": HISTORY, "utterance": "Thank you very much!"},
+        {"history": HISTORY, "utterance": "x" * 5000},
+    ]
+
+    async def main() -> None:
+        app = create_app(rewriter)
+        client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://teo")
+        async with app.router.lifespan_context(app), client:
+            answer = (await client.post("/v1/rewrite", json={"items": rows})).json()
+            assert answer["items"] == [one.to_dict() for one in rewriter.rewrite_many(rows)]
+            assert answer["items"][0]["rewrite"] == "  It is Ben Affleck  who acted."
+            assert answer["items"][2]["truncated"] == {"turns": 1, "characters": 150}
+            refused = await client.post("/v1/rewrite", json={"items": rows[:3], "truncation": "error"})
+            assert refused.status_code == 422
+            assert refused.json()["errors"][0]["field"] == "items[2].history"
+            assert (await client.get("/health")).json()["model"] == "scripted"
+
+    asyncio.run(main())
