@@ -1,0 +1,100 @@
+"""The rewriter of a server: the same answers as the one in this process, and errors in the same words."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fake_rewriter import FakeRewriter
+
+from teo.dialogue import Dialogue
+from teo.errors import InputError
+from teo.integrations.remote import RemoteError, RemoteRewriter, read_record
+
+HISTORY = ["I think Bruce Wayne is handsome.", "It looks like Ben Affleck."]
+
+
+def test_it_answers_as_the_rewriter_behind_the_server(live_server: Callable[..., Any], rewriter: FakeRewriter) -> None:
+    dialogues = [Dialogue(tuple(HISTORY), f"It is he who acted {k} \ud800") for k in range(7)]
+    with live_server(rewriter, token="secret") as url:
+        remote = RemoteRewriter(url + "/", token="secret")
+        assert remote.rewrite(HISTORY, "is he?") == FakeRewriter().rewrite(HISTORY, "is he?")
+        turns = [{"role": "user", "content": HISTORY[1]}, {"role": "user", "content": "is he?"}]
+        assert remote.rewrite(messages=turns) == FakeRewriter().rewrite(messages=turns)
+        assert remote.rewrite_many(dialogues, 3) == FakeRewriter().rewrite_many(dialogues)
+        assert remote.rewrite(HISTORY, "maybe he", min_confidence=0.1).changed
+        assert not remote.rewrite(HISTORY, "maybe he").changed
+        assert remote.rewrite_many([]) == []
+
+
+def test_a_servers_refusal_is_an_error_with_its_sentence(live_server: Callable[..., Any]) -> None:
+    with live_server(token="secret", max_characters=10) as url:
+        with pytest.raises(RemoteError) as caught:
+            RemoteRewriter(url).rewrite([], "x")
+        assert str(caught.value) == ("status 401: Authorization: expected 'Bearer' and the server's token, found none")
+        with pytest.raises(InputError) as refused:
+            RemoteRewriter(url, token="secret").rewrite(["12345678"], "12345678")
+        assert str(refused.value) == (
+            "items[0].history: expected a dialogue of at most 10 characters, found 16; send the latest turns"
+        )
+
+
+def test_no_server_is_said_in_a_sentence() -> None:
+    with pytest.raises(RemoteError, match=r"v1/rewrite: the server cannot be reached \(.*\); is teo serve running\?"):
+        RemoteRewriter("http://127.0.0.1:1", timeout=1).rewrite([], "x")
+    with pytest.raises(InputError, match="url: expected http:// or https://, found 'file:///etc/passwd'"):
+        RemoteRewriter("file:///etc/passwd")
+    with pytest.raises(InputError, match="utterance: expected a string, found nothing"):
+        RemoteRewriter("http://127.0.0.1:1").rewrite(["x"])
+
+
+@pytest.fixture
+def scripted() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
+    """A server that gives the answers of a list, in order."""
+    answers: list[tuple[int, bytes]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = answers.pop(0)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", answers
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_busy_server_is_asked_again(scripted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, answers = scripted
+    waits: list[float] = []
+    record = FakeRewriter().rewrite(HISTORY, "is he?").to_dict()
+    monkeypatch.setattr("teo.integrations.remote.time.sleep", waits.append)
+    answers += [(429, b"{}"), (503, b"{}"), (200, json.dumps({"items": [record]}).encode())]
+    assert RemoteRewriter(url).rewrite(HISTORY, "is he?").rewrite == "is Ben Affleck?"
+    assert waits == [0.25, 0.5]
+    answers += [(429, b'{"detail": "queue: full"}')] * 2
+    with pytest.raises(RemoteError, match="status 429: queue: full"):
+        RemoteRewriter(url, retries=1).rewrite(HISTORY, "is he?")
+    assert answers == []
+
+
+def test_an_answer_of_another_kind_is_refused(scripted: Any) -> None:
+    url, answers = scripted
+    answers += [(200, b'{"items": []}'), (200, b"[]"), (200, b"no json"), (502, b"<html>")]
+    for message in ("expected 1 records", "expected 1 records", "cannot be reached", "status 502: Bad Gateway"):
+        with pytest.raises(RemoteError, match=message):
+            RemoteRewriter(url).rewrite(HISTORY, "is he?")
+    with pytest.raises(RemoteError, match="expected a rewrite's record, found one without 'edits'"):
+        read_record({"rewrite": "x"})
