@@ -1,0 +1,56 @@
+"""The embedded model, as users meet it: right records, the same bytes each time, known samples."""
+
+from __future__ import annotations
+
+import pytest
+
+from teo import Dialogue, Rewriter
+from teo.cli.demo import SAMPLES
+from teo.runtime.locate import DEFAULT_MODEL
+
+pytestmark = pytest.mark.skipif(
+    not (DEFAULT_MODEL / "teo.json").is_file(), reason="this checkout has no embedded model"
+)
+DIALOGUES = [Dialogue(tuple(history), utterance) for *history, utterance in SAMPLES]
+
+
+@pytest.fixture(scope="module")
+def rewriter() -> Rewriter:
+    return Rewriter.from_pretrained()
+
+
+def test_the_whole_model_is_small_enough_to_ship() -> None:
+    assert sum(file.stat().st_size for file in DEFAULT_MODEL.rglob("*")) <= 64_000_000
+
+
+@pytest.mark.parametrize(
+    ("history", "utterance", "expected", "reason"),
+    [
+        (["天龙八部里你最喜欢谁", "我最喜欢乔峰"], "为什么喜欢他", "为什么喜欢乔峰", "a pronoun, Chinese"),
+        (["Who wrote Emma?", "Jane Austen wrote it."], "Where was she born?", "Where was Jane Austen born?", "English"),
+        (["What is the capital of France?", "Paris."], "Thank you very much!", "Thank you very much!", "thanks"),
+        ([], "It is he who acted.", "It is he who acted.", "no history"),
+    ],
+)
+def test_plain_cases(rewriter: Rewriter, history: list[str], utterance: str, expected: str, reason: str) -> None:
+    assert rewriter.rewrite(history, utterance).rewrite == expected, reason
+
+
+def test_records_hold_what_they_promise(rewriter: Rewriter) -> None:
+    for dialogue, result in zip(DIALOGUES, rewriter.rewrite_many(DIALOGUES), strict=True):
+        assert result.edits.apply(dialogue.utterance) == result.rewrite
+        assert result.changed == (result.rewrite != dialogue.utterance)
+        assert 0 <= result.confidence <= 1
+        assert not result.truncated
+
+
+def test_alone_or_together_the_bytes_are_the_same(rewriter: Rewriter) -> None:
+    together = [result.to_dict() for result in rewriter.rewrite_many(DIALOGUES, min_confidence=0.0)]
+    alone = [rewriter.rewrite_many([dialogue], min_confidence=0.0)[0].to_dict() for dialogue in DIALOGUES]
+    assert together == alone
+
+
+def test_a_lower_threshold_changes_more(rewriter: Rewriter) -> None:
+    changed = [sum(r.changed for r in rewriter.rewrite_many(DIALOGUES, min_confidence=c)) for c in (0.0, None, 1.0)]
+    assert changed[0] >= changed[1] >= changed[2]
+    assert changed[0] > changed[2]
