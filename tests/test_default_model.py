@@ -6,11 +6,9 @@ import pytest
 
 from teo import Dialogue, Rewriter
 from teo.cli.demo import SAMPLES
-from teo.runtime.locate import DEFAULT_MODEL
+from teo.runtime.locate import DEFAULT_MODEL, has_default
 
-pytestmark = pytest.mark.skipif(
-    not (DEFAULT_MODEL / "teo.json").is_file(), reason="this checkout has no embedded model"
-)
+pytestmark = pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
 DIALOGUES = [Dialogue(tuple(history), utterance) for *history, utterance in SAMPLES]
 
 

@@ -24,7 +24,8 @@ from teo.layouts import Marker, Pieces  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.runtime.codec import Codec  # noqa: E402
-from teo.runtime.onnx_generator import OnnxGenerator, batches, is_exported, load_system  # noqa: E402
+from teo.runtime.locate import is_exported  # noqa: E402
+from teo.runtime.onnx_generator import OnnxGenerator, batches, load_system  # noqa: E402
 from teo.runtime.onnx_graph import quantise  # noqa: E402
 from teo.runtime.onnx_session import open_graphs  # noqa: E402
 from teo.runtime.search import search_greedily  # noqa: E402

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from teo.cli.rewrite import load_rewriter, show_edits
+from teo.runtime.locate import has_default
 
 SAMPLES: tuple[tuple[str, ...], ...] = (
     ("I think Batman is very handsome.", "The poster looks a bit like Ben Affleck.", "It is he who acted."),
@@ -69,13 +70,6 @@ def demo(
         f"{rewriter.name}, {rewriter.variant}: loaded in {loaded - started:.2f} s, {each * 1000:.0f} ms per dialogue",
         err=True,
     )
-
-
-def has_default() -> bool:
-    """Tell whether this installation has an embedded model."""
-    from teo.runtime.locate import DEFAULT_MODEL
-
-    return (DEFAULT_MODEL / "teo.json").is_file()
 
 
 def _show_by_hand() -> None:

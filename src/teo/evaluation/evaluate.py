@@ -13,12 +13,15 @@ from teo.data import load_rows
 from teo.errors import InputError, MissingExtraError, ModelError, TeoError
 from teo.evaluation.analysis import analyse_errors, operations_match, rewrite_matches
 from teo.evaluation.predict import Record, Settings, predict
-from teo.evaluation.records import git_commit, hash_rows, versions, write_json, write_text
+from teo.evaluation.records import hash_rows, write_json, write_text
 from teo.evaluation.report import format_report
 from teo.evaluation.system import System
 from teo.evaluation.variants import find_variant, require_roles
 from teo.metrics import StageFlow, final_em_from_rates, score_rows, stage_flow
+from teo.provenance import git_commit, versions
 from teo.units import scoring_units
+
+_LIBRARIES = ("numpy", "tokenizers", "torch", "transformers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ def predict_request(request: Request, stream: TextIO) -> tuple[list[Record], dic
         "batch_size": request.batch_size,
         "limit": request.limit,
         "git_commit": git_commit(),
-        "versions": versions(),
+        "versions": versions(_LIBRARIES),
     }
     rows = loaded.rows[: request.limit]
     chunk = max(256, 4 * request.batch_size)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
-import subprocess
 from collections.abc import Callable, Iterable, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from teo import __version__
 from teo.data.row import Row
 from teo.errors import TeoError
-
-_LIBRARIES = ("numpy", "tokenizers", "torch", "transformers")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -46,24 +40,3 @@ def hash_rows(rows: Iterable[Row]) -> str:
     for row in rows:
         digest.update(json.dumps(row.to_dict(), ensure_ascii=True, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what ran: Python, this package and the libraries behind it."""
-    found = {"python": platform.python_version(), "teo": __version__}
-    for library in _LIBRARIES:
-        try:
-            found[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def git_commit() -> str | None:
-    """Return the commit of the checkout that this package runs from; None where there is none."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--verify", "--quiet", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None

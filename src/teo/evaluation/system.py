@@ -13,6 +13,7 @@ from teo.evaluation.stages import Player
 from teo.folder import ModelFolder, Role
 from teo.layouts import Marker
 from teo.runtime.base import Generator
+from teo.runtime.locate import is_exported
 
 Build = Callable[[Path], Generator]
 _HASHED = (".json", ".safetensors", ".onnx", ".bin", ".txt", ".model", ".spm")
@@ -32,7 +33,7 @@ class System:
     def load(cls, path: str | Path, *, device: str = "auto", bf16: bool = False, batch_size: int = 32) -> System:
         """Return the system of a folder that training or export wrote; weights are loaded when first needed."""
         path = Path(path)
-        if any(path.glob("*/graphs.json")):  # exported: graphs instead of torch's weights
+        if is_exported(path):
             from teo.runtime.onnx_generator import load_system
 
             return load_system(path, batch_size=batch_size)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from teo.errors import InputError
 from teo.layouts import Marker, Pieces
 
 
@@ -41,6 +42,17 @@ class Generator(Protocol):
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
     ) -> list[float]:
         """Return the log-probability of each target given its source."""
+
+
+def decoder_starts(
+    start: Callable[[Pieces], list[int]], prompts: Sequence[Pieces] | None, count: int
+) -> list[list[int]]:
+    """Return what each decoder's text starts with, by a codec's `decoder_start`; no prompts are empty ones."""
+    if prompts is None:
+        return [start(())] * count
+    if len(prompts) != count:
+        raise InputError(f"prompts: expected one per source, found {len(prompts)} for {count}")
+    return [start(prompt) for prompt in prompts]
 
 
 def cut_at_markers(

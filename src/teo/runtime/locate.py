@@ -8,12 +8,24 @@ from teo.errors import ModelError
 
 DEFAULT_MODEL = Path(__file__).parents[1] / "models" / "default"
 """The model that comes with the package."""
+DESCRIPTION = "graphs.json"
+"""The file beside exported graphs that says what they are."""
+
+
+def is_exported(path: str | Path) -> bool:
+    """Tell whether a model folder is in the exported form."""
+    return any(Path(path).glob(f"**/{DESCRIPTION}"))
+
+
+def has_default() -> bool:
+    """Tell whether this installation has an embedded model."""
+    return (DEFAULT_MODEL / "teo.json").is_file()
 
 
 def locate_model(path: str | Path | None) -> Path:
     """Return the folder of a model: the embedded one, a folder on disk, or one fetched from a hub by its id."""
     if path is None:
-        if not (DEFAULT_MODEL / "teo.json").is_file():
+        if not has_default():
             raise ModelError(
                 "no model: this installation has no embedded default; give a model folder "
                 "(--model FOLDER, or Rewriter.from_pretrained('FOLDER'))"

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from teo.errors import ModelError
+from teo.runtime.locate import DESCRIPTION
 from teo.runtime.onnx_weights import Array, Place
 
-DESCRIPTION = "graphs.json"
 FORMAT_VERSION = 1
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from teo.errors import InputError, ModelError
 from teo.folder import ModelFolder
 from teo.layouts import Pieces
-from teo.runtime.base import Generated
-from teo.runtime.onnx_files import DESCRIPTION, Description, Embedding
+from teo.runtime.base import Generated, decoder_starts
+from teo.runtime.onnx_files import Description, Embedding
 from teo.runtime.onnx_session import default_threads, open_graphs
 from teo.runtime.search import Floats, Ids, Text, search_beams, search_greedily
 from teo.runtime.tokenizer import TokenizerCodec
@@ -86,7 +86,7 @@ class OnnxGenerator:
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
     ) -> list[Generated]:
         """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
-        encoded, starts = self._encode(sources), self._starts(prompts, len(sources))
+        encoded, starts = self._encode(sources), decoder_starts(self.codec.decoder_start, prompts, len(sources))
         results: dict[int, Text] = {}
         # A batch has starts of one length, so that no decoder's text needs padding on its left.
         order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
@@ -110,7 +110,7 @@ class OnnxGenerator:
         """Return the log-probability of each target given its source, its end token included."""
         if len(sources) != len(targets):
             raise InputError(f"score: expected a target per source, found {len(sources)} and {len(targets)}")
-        encoded, starts = self._encode(sources), self._starts(prompts, len(sources))
+        encoded, starts = self._encode(sources), decoder_starts(self.codec.decoder_start, prompts, len(sources))
         written = [self.codec.encode_target(target) for target in targets]
         whole = [len(start) + len(ids) for start, ids in zip(starts, written, strict=True)]
         if max(whole, default=0) > POSITIONS:
@@ -141,13 +141,6 @@ class OnnxGenerator:
                     f"found {len(ids)}; shorten the utterance"
                 )
         return encoded
-
-    def _starts(self, prompts: Sequence[Pieces] | None, count: int) -> list[list[int]]:
-        if prompts is None:
-            return [self.codec.decoder_start()] * count
-        if len(prompts) != count:
-            raise InputError(f"prompts: expected one per source, found {len(prompts)} for {count}")
-        return [self.codec.decoder_start(prompt) for prompt in prompts]
 
     def _text_limit(self, source: int) -> int:
         """Return how long a text may become: the operations and the rewrite cannot both be longer than the source."""
@@ -268,11 +261,6 @@ def batches(
         taken += length
     if batch:
         yield batch
-
-
-def is_exported(path: str | Path) -> bool:
-    """Tell whether a model folder is in the exported form."""
-    return any(Path(path).glob(f"**/{DESCRIPTION}"))
 
 
 def load_system(path: str | Path, *, threads: int = 0, batch_size: int = 32) -> System:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
-from teo.runtime.base import Generated
+from teo.runtime.base import Generated, decoder_starts
 from teo.runtime.codec import Codec, first_line, load_tokenizer, register_backbone
 
 _IGNORED = -100
@@ -96,7 +96,7 @@ class TorchGenerator:
     ) -> list[Generated]:
         """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
         encoded = self._encode_sources(sources)
-        starts = self._starts(prompts, len(sources))
+        starts = decoder_starts(self.codec.decoder_start, prompts, len(sources))
         results: list[Generated | None] = [None] * len(encoded)
         # A batch has starts of one length, so that no decoder's text needs padding on its left.
         order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
@@ -124,7 +124,7 @@ class TorchGenerator:
             raise InputError(f"score: expected a target per source, found {len(sources)} and {len(targets)}")
         encoded = self._encode_sources(sources)
         written = [self.codec.encode_target(target) for target in targets]
-        starts = self._starts(prompts, len(sources))
+        starts = decoder_starts(self.codec.decoder_start, prompts, len(sources))
         results = [0.0] * len(encoded)
         # Rows of the same source stand together: it is read once for all of its targets.
         order = sorted(range(len(encoded)), key=lambda k: (len(encoded[k]), encoded[k], len(written[k])), reverse=True)
@@ -161,13 +161,6 @@ class TorchGenerator:
                 f"found {longest}; shorten the utterance"
             )
         return encoded
-
-    def _starts(self, prompts: Sequence[Pieces] | None, count: int) -> list[list[int]]:
-        if prompts is None:
-            return [self.codec.decoder_start()] * count
-        if len(prompts) != count:
-            raise InputError(f"prompts: expected one per source, found {len(prompts)} for {count}")
-        return [self.codec.decoder_start(prompt) for prompt in prompts]
 
     def _batches(self, order: Sequence[int], groups: Sequence[int]) -> Iterator[list[int]]:
         """Yield the numbers of the rows of each batch, in the order given; rows of two groups never share one."""

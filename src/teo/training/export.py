@@ -13,7 +13,8 @@ import numpy as np
 
 from teo.errors import InputError, MissingExtraError, ModelError
 from teo.folder import ModelFolder, Role
-from teo.runtime.onnx_files import DESCRIPTION, Description
+from teo.runtime.locate import DESCRIPTION, is_exported
+from teo.runtime.onnx_files import Description
 from teo.training.saving import disk_errors, whole_folder
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def measure_loss(
 def _predictions(path: Path, rows: Sequence[Row], variant: str | None, threads: int) -> list[Prediction]:
     from teo.evaluation.system import System
     from teo.evaluation.variants import find_variant
-    from teo.runtime.onnx_generator import is_exported, load_system
+    from teo.runtime.onnx_generator import load_system
 
     system = load_system(path, threads=threads) if is_exported(path) else System.load(path, device="cpu")
     return find_variant(variant or system.folder.variant).run(system, rows, 0)

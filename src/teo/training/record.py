@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import teo
 from teo.errors import ConfigError
+from teo.provenance import git_commit, versions
 from teo.training.config import TrainConfig
 from teo.training.settings import to_toml, to_tree
 
@@ -28,7 +25,7 @@ def write_record(
     """Write `record.json` and `config.toml` into a run's folder."""
     record = {
         "config": to_tree(config),
-        "versions": versions(),
+        "versions": versions(_LIBRARIES),
         "git_commit": git_commit(),
         "data": list(data),
         "device": device,
@@ -50,33 +47,6 @@ def require_same(folder: Path, config: TrainConfig) -> None:
                 f"{key}: the run to resume was started with {json.dumps(before.get(key))}, found "
                 f"{json.dumps(now.get(key))}; resume with the same configuration or give another output"
             )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of Python, of this package and of the libraries that training rests on."""
-    found = {"python": platform.python_version(), "teo": teo.__version__}
-    for name in _LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def git_commit() -> str | None:
-    """Return the commit that the package's source is at; None where it is not in a repository."""
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=10,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
 
 
 def _flatten(tree: Any, path: str = "") -> dict[str, Any]:
