@@ -28,6 +28,7 @@ class TeoConfig(PretrainedConfig):
         max_positions: int = 512,
         turn_types: int = 8,
         rope_theta: float = 10_000.0,
+        reader: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         self.vocab_size = vocab_size
@@ -40,6 +41,7 @@ class TeoConfig(PretrainedConfig):
         self.max_positions = max_positions
         self.turn_types = turn_types
         self.rope_theta = rope_theta
+        self.reader = reader  # settings of a BERT-like encoder that reads beside the layers (teo.models.reader)
         fixed = {
             "is_encoder_decoder": True,
             "tie_word_embeddings": True,

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 
 from teo.errors import ConfigError, TeoError
 from teo.models import TeoConfig, TeoForConditionalGeneration
+from teo.models.backbone import add_reader
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.training.loop import Loop, LoopSettings, PackedModel
 from teo.training.noise import Noise, NoiseSettings, Vocabulary
@@ -63,6 +64,9 @@ class PretrainConfig:
     """Entries of a tokenizer that is learned."""
     start: str = ""
     """A model folder to go on from; empty: random weights."""
+    reader: str = ""
+    """Folder of a BERT-like encoder (config.json, weights, vocab.txt) that reads beside the backbone's own layers; with
+    size.encoder_layers = 0 it reads in their place."""
     size: BackboneSize = field(default_factory=BackboneSize)
     """The backbone, where it starts from nothing."""
     noise: NoiseSettings = field(default_factory=NoiseSettings)
@@ -148,8 +152,10 @@ def _tokenizer(config: PretrainConfig, output: Path) -> Tokenizer:
 
 def _backbone(config: PretrainConfig, tokenizer: Tokenizer) -> TeoForConditionalGeneration:
     if config.start:
-        return TeoForConditionalGeneration.from_pretrained(config.start, dtype=torch.float32)
-    return TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **asdict(config.size)))
+        start = TeoForConditionalGeneration.from_pretrained(config.start, dtype=torch.float32)
+    else:
+        start = TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **asdict(config.size)))
+    return add_reader(start, Path(config.reader), tokenizer) if config.reader else start
 
 
 def save_backbone(backbone: TeoForConditionalGeneration, tokenizer: Tokenizer, path: Path, shard: str = "15MB") -> None:

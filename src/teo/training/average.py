@@ -1,0 +1,65 @@
+"""`python -m teo.training.average OUT FOLDER FOLDER ...`: the mean of models that were fine-tuned from one start.
+
+Runs that differ in seed or data only lie close together; their mean often beats each of them, at the cost of one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from teo.errors import ConfigError, ModelError, TeoError
+from teo.folder import ModelFolder
+from teo.runtime.torch_generator import load_model
+from teo.training.saving import disk_errors, whole_folder
+
+
+def average(out: Path, folders: Sequence[Path]) -> None:
+    """Write the mean of model folders of equal shape; description and tokenizers are those of the first."""
+    if len(folders) < 2:
+        raise ConfigError(f"average: expected at least two model folders, found {len(folders)}")
+    described = [ModelFolder.load(folder) for folder in folders]
+    if any(one.roles != described[0].roles for one in described):
+        raise ModelError("average: expected models with the same roles, found different ones; train them alike")
+    weights = sorted({role.folder for role in described[0].roles.values()})
+    with disk_errors(out), whole_folder(out) as written:
+        for name in weights:
+            shutil.copytree(folders[0] / name, written / name)
+            _mean([folder / name for folder in folders]).save_pretrained(written / name)
+        described[0].save(written)
+
+
+def _mean(folders: Sequence[Path]) -> Any:
+    """Return a model with the mean of the folders' weights."""
+    model = load_model(folders[0])
+    with torch.no_grad():
+        for folder in folders[1:]:
+            other = dict(load_model(folder).named_parameters())
+            for name, weight in model.named_parameters():
+                if name not in other or other[name].shape != weight.shape:
+                    raise ModelError(f"{folder}: expected {name} of shape {tuple(weight.shape)} as in {folders[0]}")
+                weight.add_(other[name])
+        for weight in model.parameters():
+            weight.div_(len(folders))
+    return model
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; a known error is one line on stderr and its exit status."""
+    try:
+        if len(arguments) < 3:
+            raise ConfigError("expected folders: python -m teo.training.average OUT FOLDER FOLDER ...")
+        average(Path(arguments[0]), [Path(folder) for folder in arguments[1:]])
+    except TeoError as error:
+        sys.stderr.write(f"teo: {error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

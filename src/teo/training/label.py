@@ -1,0 +1,140 @@
+"""Rows from plain dialogues: a trained model rewrites turns that nobody annotated, and a smaller one learns from them.
+
+`python -m teo.training.label CONFIG [key=value ...]` draws runs of turns from shards, lets every named variant of the
+teacher rewrite the last one, and keeps the rows on which the variants agree.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from tokenizers import Tokenizer
+
+from teo.data.row import Row
+from teo.data.writing import write_jsonl
+from teo.dialogue import Dialogue
+from teo.errors import ConfigError, TeoError
+from teo.evaluation.system import System
+from teo.evaluation.variants import find_variant, require_roles
+from teo.training.pretrain_batches import fitting
+from teo.training.pretrain_data import Corpus
+from teo.training.settings import read_settings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelConfig:
+    """A teacher, the dialogues it labels, and what is kept."""
+
+    model: str
+    """The teacher's folder."""
+    output: str
+    """The JSONL file that is written."""
+    streams: dict[str, float]
+    """Token streams (`.npy`, `.npy.xz`, as `teo pretrain --prepare` makes them) and how often each is drawn."""
+    tokenizer: str
+    """The `tokenizer.json` of the streams."""
+    rows: int = 100_000
+    """Runs of turns to draw."""
+    history: tuple[int, ...] = (2, 2, 3, 4)
+    """Numbers of turns before the last one, drawn with equal chance."""
+    source: int = 72
+    """Tokens of a run, at most."""
+    utterance: tuple[int, int] = (2, 18)
+    """Tokens of the last turn, at least and at most."""
+    variants: tuple[str, ...] = ("fast", "direct")
+    """How the teacher rewrites; rows on which two of these differ are left out."""
+    unchanged: float = 0.25
+    """Share of the kept rows whose utterance stays as it is, at most."""
+    batch_size: int = 512
+    """Rows decoded at once."""
+    device: str = "auto"
+    """Where the teacher runs."""
+    bf16: bool = False
+    """Half precision, on CUDA."""
+    part: int = 0
+    """Which of several processes this is: each draws rows of its own."""
+    seed: int = 1
+    """Seed of the drawing."""
+
+    def __post_init__(self) -> None:
+        for key in ("streams", "history", "variants"):
+            if not getattr(self, key):
+                raise ConfigError(f"{key}: expected at least one, found none")
+
+
+def draw_rows(config: LabelConfig) -> Iterator[Row]:
+    """Yield runs of turns, none twice, as rows whose rewrite is still their utterance."""
+    tokenizer = Tokenizer.from_file(config.tokenizer)
+    corpora = [Corpus.load(Path(path), weight) for path, weight in config.streams.items()]
+    weights = [corpus.weight for corpus in corpora]
+    rng = Random(f"label/{config.seed}/{config.part}")
+    least, most = config.utterance
+    seen: set[tuple[int, ...]] = set()
+    for _ in range(200 * config.rows):
+        turns = rng.choices(corpora, weights)[0].draw_dialogue(rng.random())
+        last = rng.randrange(1, len(turns))
+        wanted = rng.choice(config.history)
+        if not least <= len(turns[last]) <= most:
+            continue
+        history = fitting(turns[max(0, last - wanted) : last], config.source - len(turns[last]) - 2)
+        key = tuple(token for turn in (*history, turns[last]) for token in turn)
+        if not history or key in seen:
+            continue
+        seen.add(key)
+        *before, utterance = (tokenizer.decode(turn) for turn in (*history, turns[last]))
+        if utterance.strip() and any(turn.strip() for turn in before):
+            yield Row(f"{config.part}-{len(seen)}", Dialogue(tuple(before), utterance), utterance)
+        if len(seen) == config.rows:
+            return
+
+
+def label(config: LabelConfig) -> int:
+    """Write the rows that the teacher is sure of and return how many there are."""
+    system = System.load(config.model, device=config.device, bf16=config.bf16, batch_size=config.batch_size)
+    variants = [find_variant(name) for name in config.variants]
+    for variant in variants:
+        require_roles(variant, system, list(system.folder.roles), config.model)
+    rows = list(draw_rows(config))
+    texts = [[one.rewrite for one in variant.run(system, rows, 0)] for variant in variants]
+    agreed = [replace(row, rewrite=said[0]) for row, *said in zip(rows, *texts, strict=True) if len(set(said)) == 1]
+    kept = keep(agreed, config.unchanged)
+    logger.info("%d rows drawn, %d agreed on, %d kept", len(rows), len(agreed), len(kept))
+    return write_jsonl(Path(config.output), (row.to_dict() for row in kept))
+
+
+def keep(rows: Sequence[Row], unchanged: float) -> list[Row]:
+    """Return the changed rows and the first unchanged ones, as many as their share allows."""
+    changed = sum(row.rewrite != row.dialogue.utterance for row in rows)
+    room = len(rows) if unchanged >= 1 else round(changed * unchanged / (1 - unchanged))
+    kept = []
+    for row in rows:
+        if row.rewrite == row.dialogue.utterance:
+            if room <= 0:
+                continue
+            room -= 1
+        kept.append(row)
+    return kept
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; a known error is one line on stderr and its exit status."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        if not arguments:
+            raise ConfigError("expected a configuration: python -m teo.training.label CONFIG [key=value ...]")
+        label(read_settings(Path(arguments[0]), LabelConfig, arguments[1:]))
+    except TeoError as error:
+        sys.stderr.write(f"teo: {error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
