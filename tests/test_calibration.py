@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 from teo.calibration import (
     IDENTITY,
     Calibration,
+    Thresholds,
+    area_under_risk,
     choose_threshold,
     expected_calibration_error,
     fit_isotonic,
     fit_temperature,
+    language_of,
     reliability,
     risk_coverage,
 )
+from teo.dialogue import Dialogue
 from teo.errors import InputError, ModelError
 
 
@@ -54,7 +58,8 @@ def test_more_probable_is_never_less_confident(rows, score: float, more: float) 
 
 def test_isotonic_pools_neighbours_that_fall() -> None:
     fitted = fit_isotonic([-4, -3, -2, -1], [False, True, False, True], least=1)
-    assert [fitted.confidence(score) for score in (-4, -3, -2, -1)] == [0, 0.5, 0.5, 1]
+    assert (fitted.scores, fitted.confidences) == ((-4, -2.5, -1), (0, 0.5, 1))
+    assert fitted.confidence(-3) < fitted.confidence(-2), "a threshold can part rows of one pool"
     assert fitted.confidence(-9) == 0
     assert fitted.confidence(0) == 1
 
@@ -81,6 +86,55 @@ def test_calibration_error_by_hand() -> None:
 def test_risk_and_coverage_by_hand() -> None:
     curve = risk_coverage([0.9, 0.8, 0.8, 0.1], [True, False, True, False])
     assert curve == [(0.9, 0.25, 0.0), (0.8, 0.75, pytest.approx(1 / 3)), (0.1, 1.0, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("confidences", "right", "area", "why"),
+    [
+        (
+            [0.9, 0.8, 0.8, 0.1],
+            [True, False, True, False],
+            0.25 * 0 + 0.5 / 3 + 0.25 / 2,
+            "equals are answered together",
+        ),
+        ([0.9, 0.8, 0.7, 0.6], [True, True, False, False], (0 + 0 + 1 / 3 + 2 / 4) / 4, "in the best order"),
+        ([0.6, 0.7, 0.8, 0.9], [True, True, False, False], (1 + 1 + 2 / 3 + 2 / 4) / 4, "in the worst order"),
+        ([0.5, 0.5], [True, False], 0.5, "no order at all: the share of wrong rows"),
+        ([0.5], [True], 0.0, "nothing wrong"),
+    ],
+)
+def test_area_under_risk_by_hand(confidences, right, area: float, why: str) -> None:
+    assert area_under_risk(risk_coverage(confidences, right)) == pytest.approx(area), why
+
+
+@pytest.mark.parametrize(
+    ("history", "utterance", "language", "why"),
+    [
+        ((), "where is it", "en", "letters"),
+        ((), "他是谁", "zh", "characters"),
+        (("西安今天天气怎么样",), "ok", "zh", "a Chinese dialogue with a foreign word"),
+        (("so",), "🎉 ، ?!", "en", "no script of its own"),
+    ],
+)
+def test_a_dialogues_language(history: tuple[str, ...], utterance: str, language: str, why: str) -> None:
+    assert language_of(Dialogue(history, utterance)) == language, why
+
+
+def test_thresholds_by_language() -> None:
+    english, chinese = Dialogue((), "is he"), Dialogue((), "他是谁")
+    both = Thresholds(0.4, {"en": 0.1, "zh": 0.4})
+    assert (both.of(english), both.of(chinese)) == (0.1, 0.4)
+    assert Thresholds.from_dict(both.to_dict()) == both
+    one = Thresholds(0.4, {"en": 0.1})
+    assert one.of(chinese) == 0.4, "a language without its own has the common one"
+    assert Thresholds.from_dict({"threshold": 0.3}) == Thresholds(0.3), "as files had it before"
+    assert Thresholds.from_dict({}, 0.2) == Thresholds(0.2)
+
+
+@pytest.mark.parametrize("stored", [{"thresholds": [1]}, {"thresholds": {"en": "much"}}, {"threshold": None}])
+def test_broken_thresholds_in_a_model_folder_are_named(stored) -> None:
+    with pytest.raises(ModelError, match=r"teo\.json: extra\.calibration: not a threshold for each language"):
+        Thresholds.from_dict(stored)
 
 
 @pytest.mark.parametrize(

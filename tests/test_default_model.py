@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from teo import Dialogue, Rewriter
 from teo.cli.demo import SAMPLES
 from teo.runtime.locate import DEFAULT_MODEL, has_default
+from teo.runtime.rules import reason_to_keep
 
 pytestmark = pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
 DIALOGUES = [Dialogue(tuple(history), utterance) for *history, utterance in SAMPLES]
@@ -46,6 +49,22 @@ def test_alone_or_together_the_bytes_are_the_same(rewriter: Rewriter) -> None:
     together = [result.to_dict() for result in rewriter.rewrite_many(DIALOGUES, min_confidence=0.0)]
     alone = [rewriter.rewrite_many([dialogue], min_confidence=0.0)[0].to_dict() for dialogue in DIALOGUES]
     assert together == alone
+
+
+@pytest.mark.parametrize("variant", ["fused", "fast"])
+def test_several_rewrites_are_the_same_bytes_alone_and_together(variant: str) -> None:
+    rewriter = Rewriter.from_pretrained(variant=variant)
+    together = rewriter.rewrite_many(DIALOGUES, n_best=3, batch_size=4)
+    for dialogue, result, plain in zip(DIALOGUES, together, rewriter.rewrite_many(DIALOGUES), strict=True):
+        assert rewriter.rewrite_many([dialogue], n_best=3)[0].to_dict() == result.to_dict()
+        assert dataclasses.replace(result, alternatives=()) == plain
+        own, *others = result.alternatives
+        assert (own.rewrite, own.edits, own.confidence) == (plain.rewrite, plain.edits, plain.confidence)
+        assert [one.edits.apply(dialogue.utterance) for one in result.alternatives] == list(
+            dict.fromkeys(one.rewrite for one in result.alternatives)
+        )
+        assert len(others) <= (0 if reason_to_keep(dialogue) else 2)
+    assert sum(len(result.alternatives) == 3 for result in together) > len(DIALOGUES) / 2
 
 
 def test_a_lower_threshold_changes_more(rewriter: Rewriter) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from teo.edits import EditScript, Insert, Replace
 from teo.layouts import Truncation
-from teo.result import Rewrite
+from teo.result import Alternative, Rewrite
 
 
 def test_the_record_is_the_one_of_the_contract() -> None:
@@ -45,6 +45,23 @@ def test_an_utterance_that_is_kept() -> None:
         "confidence": 1.0,
         "truncated": {"turns": 2, "characters": 30},
     }
+
+
+def test_alternatives_are_shown_where_there_are_some() -> None:
+    result = Rewrite(
+        "a b", True, alternatives=(Alternative("a b", EditScript((Insert(1, " b"),)), "[I] b", 0.5, -0.7),)
+    )
+    record = result.to_dict()
+    assert list(record)[-1] == "alternatives"
+    assert record["alternatives"] == [
+        {
+            "rewrite": "a b",
+            "edits": [{"op": "insert", "start": 1, "end": 1, "old": "", "new": " b"}],
+            "operations": "[I] b",
+            "confidence": 0.5,
+            "score": -0.7,
+        }
+    ]
 
 
 def test_it_is_a_value() -> None:

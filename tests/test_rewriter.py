@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from teo.errors import InputError, ModelError
 from teo.evaluation.stages import Player
 from teo.folder import ModelFolder, Role
 from teo.layouts import Marker, Pieces, Truncation, text_of
-from teo.rewriter import Rewriter, edits_of
+from teo.own_text import edits_of
+from teo.rewriter import Rewriter
 from teo.runtime.base import Generated
 from teo.runtime.locate import locate_model
 from teo.runtime.rules import reason_to_keep
@@ -33,6 +36,8 @@ class Scripted:
     def __init__(self, write: Callable[[Pieces], Pieces], score: float = -0.1, limit: int = 400) -> None:
         self.write, self.token_score, self.source_limit = write, score, limit
         self.read: list[Pieces] = []
+        self.several: list[Generated] = []
+        self.asked: list[int] = []
 
     def measure(self, text: str) -> int:
         return len(text) + 1
@@ -40,6 +45,10 @@ class Scripted:
     def generate(self, sources: Sequence[Pieces], *, prompts: Any = None, beams: int = 1) -> list[Generated]:
         self.read += sources
         return [Generated(self.write(source), (self.token_score,)) for source in sources]
+
+    def generate_several(self, sources: Any, *, prompts: Any = None, count: int) -> list[list[Generated]]:
+        self.asked.append(count)
+        return [self.several[:count] for _ in sources]
 
     def score(self, sources: Any, targets: Any, *, prompts: Any = None) -> list[float]:
         raise NotImplementedError
@@ -166,6 +175,92 @@ def test_a_variants_own_calibration_is_used() -> None:
     assert other.threshold == 0.1
     with pytest.raises(ModelError, match="not a calibration curve"):
         scripted("x", extra={"calibration": {"direct": {"scores": []}}})
+
+
+def test_a_language_has_its_own_threshold() -> None:
+    curve = {"scores": [-2.0, 0.0], "confidences": [0.0, 1.0], "threshold": 0.7, "thresholds": {"en": 0.2, "zh": 0.7}}
+    rewriter, _ = scripted("new words", score=-1.0, extra={"calibration": {"direct": curve}})
+    assert (rewriter.threshold, rewriter.thresholds) == (0.7, {"en": 0.2, "zh": 0.7})
+    rows = [Dialogue(("a turn",), "is he"), Dialogue(("一句话",), "is he"), Dialogue(("a turn",), "他呢")]
+    assert [one.changed for one in rewriter.rewrite_many(rows)] == [True, False, False]
+    assert [one.changed for one in rewriter.rewrite_many(rows, min_confidence=0.3)] == [True, True, True]
+    assert [one.changed for one in rewriter.rewrite_many(rows, min_confidence=0.6)] == [False, False, False]
+
+
+def texts(*scored: tuple[str, float]) -> list[Generated]:
+    return [Generated((text,), (score,)) for text, score in scored]
+
+
+def test_alternatives_are_distinct_and_the_rewrite_comes_first() -> None:
+    rewriter, generator = scripted("It is Ben who acted.", score=-0.5)
+    generator.several = texts(
+        ("It is Batman who acted.", -0.2),
+        ("It is Ben who acted. ", -0.5),
+        ("It  is he who acted.", -3.0),
+        ("It is Ben Affleck who acted.", -1.0),
+        ("It is Batman  who acted.", -4.0),
+        ("", -5.0),
+    )
+    result = rewriter.rewrite(HISTORY, UTTERANCE, n_best=4)
+    assert [(one.rewrite, one.score) for one in result.alternatives] == [
+        ("It is Ben who acted.", -0.5),
+        ("It is Batman who acted.", -0.2),
+        ("It is Ben Affleck who acted.", -1.0),
+        ("It is he who acted.", -3.0),
+    ]
+    assert generator.asked == [8], "texts that say the same are made up for"
+    assert result.alternatives[1].operations == "[D] he [R] Batman"
+    assert result.alternatives[1].confidence == pytest.approx(0.819, abs=0.001)
+    assert len(rewriter.rewrite(HISTORY, UTTERANCE, n_best=2).alternatives) == 2
+    assert rewriter.rewrite(HISTORY, UTTERANCE) == replace(result, alternatives=())
+
+
+def test_what_was_kept_back_is_the_second_alternative() -> None:
+    rewriter, generator = scripted("It is Ben who acted.", score=-1.0, threshold=0.5)
+    generator.several = texts(("It is Ben who acted.", -1.0), (UTTERANCE, -1.5), ("It is Batman who acted.", -2.0))
+    result = rewriter.rewrite(HISTORY, UTTERANCE, n_best=3)
+    assert not result.changed
+    assert [one.rewrite for one in result.alternatives] == [
+        UTTERANCE,
+        "It is Ben who acted.",
+        "It is Batman who acted.",
+    ]
+    assert [one.confidence for one in result.alternatives[:2]] == [result.confidence] * 2
+
+
+def test_texts_that_cannot_be_read_are_no_alternatives() -> None:
+    rewriter, generator = scripted(lambda _: (Marker.DELETE, "he", Marker.REPLACE, "Ben"), variant="fast")
+    generator.several = [
+        Generated((Marker.DELETE, "he"), (-0.5,)),
+        Generated((Marker.DELETE, "she", Marker.REPLACE, "Ben"), (-0.6,)),
+        Generated((Marker.DELETE, "he", Marker.REPLACE, "Batman"), (-0.7,)),
+    ]
+    found = [one.rewrite for one in rewriter.rewrite(HISTORY, UTTERANCE, n_best=5).alternatives]
+    assert found == ["It is Ben who acted.", "It is Batman who acted."]
+
+
+def test_without_a_model_call_the_utterance_is_the_only_alternative() -> None:
+    rewriter, generator = scripted("x")
+    for history, utterance in (([], "is he"), (["a"], "hello"), (["a"], "b" * 500)):
+        result = rewriter.rewrite(history, utterance, n_best=3)
+        assert [one.rewrite for one in result.alternatives] == [utterance]
+    assert (generator.read, generator.asked) == ([], [])
+
+
+@pytest.mark.parametrize("n_best", [-1, 0, 17])
+def test_how_many_may_be_asked_for(n_best: int) -> None:
+    rewriter, _ = scripted("x")
+    with pytest.raises(InputError, match=f"n_best: expected 1 to 16, found {n_best}"):
+        rewriter.rewrite(HISTORY, UTTERANCE, n_best=n_best)
+    with pytest.raises(InputError, match="n_best: expected 1 to 16"):
+        rewriter.rewrite_many([], n_best=n_best)
+
+
+def test_a_pipeline_of_several_texts_has_no_alternatives() -> None:
+    rewriter, generator = scripted("x", variant="teo")
+    with pytest.raises(InputError, match=r"a variant that writes one text \(direct, fast, fused\), found 'teo'"):
+        rewriter.rewrite(HISTORY, UTTERANCE, n_best=2)
+    assert generator.read == []
 
 
 @pytest.mark.parametrize(
@@ -299,6 +394,41 @@ def check(rewriter: Rewriter, history: list[str], utterance: str) -> dict[str, A
     return record
 
 
+@settings(max_examples=200)
+@given(
+    utterance=any_text,
+    said=st.lists(st.tuples(any_text, st.floats(-9, 0)), min_size=1, max_size=8),
+    n_best=st.integers(2, 16),
+    threshold=st.sampled_from([0.0, 0.5, 1.5]),
+)
+def test_alternatives_hold_what_they_promise(
+    utterance: str, said: list[tuple[str, float]], n_best: int, threshold: float
+) -> None:
+    rewriter, generator = scripted(said[0][0], score=said[0][1], threshold=threshold)
+    generator.several = texts(*said)
+    check_alternatives(rewriter, ["a turn"], utterance, n_best)
+
+
+def check_alternatives(rewriter: Rewriter, history: list[str], utterance: str, n_best: int) -> dict[str, Any]:
+    result, plain = rewriter.rewrite(history, utterance, n_best=n_best), rewriter.rewrite(history, utterance)
+    assert replace(result, alternatives=()) == plain
+    own = result.alternatives[0]
+    assert (own.rewrite, own.edits, own.operations, own.confidence) == (
+        plain.rewrite,
+        plain.edits,
+        plain.operations,
+        plain.confidence,
+    )
+    rewrites = [one.rewrite for one in result.alternatives]
+    assert len(set(rewrites)) == len(rewrites) <= n_best
+    assert [one.edits.apply(utterance) for one in result.alternatives] == rewrites
+    kept_back = 1 + (not plain.changed)  # the model's first text comes before the others even so
+    scores = [one.score for one in result.alternatives[kept_back:]]
+    assert scores == sorted(scores, reverse=True)
+    record: dict[str, Any] = json.loads(json.dumps(result.to_dict()))
+    return record
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch = pytest.importorskip("torch", reason="exporting a model needs torch")
@@ -342,6 +472,22 @@ def test_a_real_model_never_crashes_and_never_minds_its_neighbours(rows: Any, re
     alone = [check(real, history, utterance) for history, utterance in rows]
     together = real.rewrite_many([Dialogue(tuple(history), utterance) for history, utterance in rows], batch_size=4)
     assert [json.loads(json.dumps(one.to_dict())) for one in together] == alone
+
+
+@settings(max_examples=20)
+@given(rows=dialogues)
+@pytest.mark.parametrize("variant", ["direct", "fused", "fast"])
+def test_several_rewrites_never_mind_their_neighbours(rows: Any, variant: str, tiny: Path) -> None:
+    rewriter = tiny_rewriter(tiny, variant)
+    alone = [check_alternatives(rewriter, history, utterance, 3) for history, utterance in rows]
+    listed = [Dialogue(tuple(history), utterance) for history, utterance in rows]
+    together = rewriter.rewrite_many(listed, batch_size=4, n_best=3)
+    assert [json.loads(json.dumps(one.to_dict())) for one in together] == alone
+
+
+@functools.cache
+def tiny_rewriter(path: Path, variant: str) -> Rewriter:
+    return Rewriter.from_pretrained(path, threads=1, variant=variant)
 
 
 def test_literal_markers_are_data(real: Rewriter) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from teo.dialogue import Dialogue
 from teo.errors import InputError, ModelError
+from teo.units import holds_cjk
 
 Floats = NDArray[np.float64]
 
@@ -69,21 +71,57 @@ IDENTITY = Calibration(
 """What a model without a calibration uses: the probability that it gave its own text."""
 
 
-def fit_isotonic(scores: Sequence[float], right: Sequence[bool], *, least: int = 20) -> Calibration:
-    """Return the non-decreasing curve nearest to the outcomes: pooled neighbours, then joined by straight lines.
+LANGUAGES = ("en", "zh")
+"""The languages that have thresholds of their own."""
 
-    Rows are first put in groups of at least `least` neighbours, so that no single row moves the curve.
+
+def language_of(dialogue: Dialogue) -> str:
+    """Return the language whose threshold a dialogue has: zh where any of it is in CJK script, else en."""
+    return "zh" if any(map(holds_cjk, (dialogue.utterance, *dialogue.history))) else "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The confidences below which utterances are kept: one for each language that has its own, one for the others."""
+
+    default: float = 0.0
+    by_language: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, dialogue: Dialogue) -> float:
+        """Return the threshold of a dialogue."""
+        return self.of_language(language_of(dialogue))
+
+    def of_language(self, language: str) -> float:
+        """Return the threshold of a language."""
+        return self.by_language.get(language, self.default)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the thresholds as `teo.json` holds them beside a curve."""
+        return {"threshold": self.default, "thresholds": dict(self.by_language)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], default: float = 0.0) -> Thresholds:
+        """Return the thresholds that `to_dict` gave; a model may have one for all languages, or none of its own."""
+        try:
+            by_language = {str(name): float(one) for name, one in stored.get("thresholds", {}).items()}
+            return cls(float(stored.get("threshold", default)), by_language)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ModelError(f"teo.json: extra.calibration: not a threshold for each language ({error})") from error
+
+
+def fit_isotonic(scores: Sequence[float], right: Sequence[bool], *, least: int = 20) -> Calibration:
+    """Return the non-decreasing curve nearest to the outcomes: pooled neighbours, joined by straight lines.
+
+    Rows are first put in groups of at least `least` neighbours, so that no single row moves the curve. Between the
+    centres of pools the curve rises, so that a threshold can part rows of one pool.
     """
     x, y = _checked(scores, right)
     order = np.argsort(x, kind="stable")
     x, y = x[order], y[order]
     cuts = _group_starts(x, least)
     weights = np.diff([*cuts, len(x)]).astype(np.float64)
-    centres = np.add.reduceat(x, cuts) / weights
-    means = _pool(np.add.reduceat(y, cuts) / weights, weights)
-    # Between pooled groups the curve rises in a straight line; inside a pool only its two ends are needed.
-    kept = [k for k in range(len(means)) if k in (0, len(means) - 1) or not means[k - 1] == means[k] == means[k + 1]]
-    return Calibration(tuple(float(centres[k]) for k in kept), tuple(round(float(means[k]), 6) for k in kept))
+    pools = _pool(np.add.reduceat(x, cuts) / weights, np.add.reduceat(y, cuts) / weights, weights)
+    return Calibration(tuple(centre for centre, _ in pools), tuple(round(mean, 6) for _, mean in pools))
 
 
 def fit_temperature(scores: Sequence[float], right: Sequence[bool], *, points: int = 64) -> Calibration:
@@ -138,13 +176,32 @@ def reliability(confidences: Sequence[float], right: Sequence[bool], *, bins: in
     return found
 
 
-def risk_coverage(confidences: Sequence[float], right: Sequence[bool]) -> list[tuple[float, float, float]]:
-    """Return (threshold, share of rows answered, share of those wrong) for each confidence as the threshold."""
+class RiskPoint(NamedTuple):
+    """What answering from a confidence on comes to."""
+
+    confidence: float
+    coverage: float
+    """Share of the rows that are answered."""
+    risk: float
+    """Share of wrong ones among them."""
+
+
+def risk_coverage(confidences: Sequence[float], right: Sequence[bool]) -> list[RiskPoint]:
+    """Return a point for each confidence that occurs, the highest first."""
     x, y = _checked(confidences, right)
     order = np.argsort(-x, kind="stable")
     x, wrong = x[order], np.cumsum(1 - y[order])
     last = np.flatnonzero(np.append(np.diff(x) != 0, True))  # rows of equal confidence are answered together
-    return [(float(x[k]), (k + 1) / len(x), float(wrong[k]) / (k + 1)) for k in last]
+    return [RiskPoint(float(x[k]), (int(k) + 1) / len(x), float(wrong[k]) / (int(k) + 1)) for k in last]
+
+
+def area_under_risk(points: Sequence[RiskPoint]) -> float:
+    """Return the mean risk over all coverages, each row counted with the risk at which it comes to be answered."""
+    reached, area = 0.0, 0.0
+    for point in points:
+        area += (point.coverage - reached) * point.risk
+        reached = point.coverage
+    return area
 
 
 def choose_threshold(confidences: Sequence[float], changed: Sequence[bool], *, share: float) -> float:
@@ -186,17 +243,16 @@ def _group_starts(x: Floats, least: int) -> NDArray[np.int64]:
     return np.array(starts, dtype=np.int64)
 
 
-def _pool(means: Floats, weights: Floats) -> Floats:
-    """Return the nearest non-decreasing sequence: neighbours that fall are averaged until none does."""
-    pools: list[list[float]] = []  # mean, weight, length
-    for mean, weight in zip(means.tolist(), weights.tolist(), strict=True):
-        pools.append([mean, weight, 1])
-        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
-            value, heavy, count = pools.pop()
-            before = pools[-1]
-            total = before[1] + heavy
-            pools[-1] = [(before[0] * before[1] + value * heavy) / total, total, before[2] + count]
-    return np.repeat([pool[0] for pool in pools], [int(pool[2]) for pool in pools]).astype(np.float64)
+def _pool(centres: Floats, means: Floats, weights: Floats) -> list[tuple[float, float]]:
+    """Return the centre and the mean of each pool: neighbours whose means do not rise are averaged until all do."""
+    pools: list[tuple[float, float, float]] = []
+    for one in zip(centres.tolist(), means.tolist(), weights.tolist(), strict=True):
+        pools.append(one)
+        while len(pools) > 1 and pools[-2][1] >= pools[-1][1]:
+            (left, low, light), (right, high, heavy) = pools[-2:]
+            total = light + heavy
+            pools[-2:] = [((left * light + right * heavy) / total, (low * light + high * heavy) / total, total)]
+    return [(centre, mean) for centre, mean, _ in pools]
 
 
 def _sigmoid(x: Floats) -> Floats:

@@ -10,6 +10,31 @@ from teo.layouts import Truncation
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """One of several rewrites of an utterance."""
+
+    rewrite: str
+    edits: EditScript = field(default_factory=EditScript)
+    """Applied to the utterance, these give `rewrite`, character for character."""
+    operations: str = ""
+    """What was proposed, in the paper's notation."""
+    confidence: float = 1.0
+    """What the calibration makes of `score`."""
+    score: float = 0.0
+    """The log-probability of what the model wrote, to four places."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the alternative, ready for JSON."""
+        return {
+            "rewrite": self.rewrite,
+            "edits": self.edits.to_dicts(),
+            "operations": self.operations,
+            "confidence": self.confidence,
+            "score": self.score,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Rewrite:
     """What became of one utterance."""
 
@@ -24,13 +49,15 @@ class Rewrite:
     """The calibrated chance, 0 to 1, that what the model proposed is right."""
     truncated: Truncation = field(default_factory=Truncation)
     """What the model did not get to read."""
+    alternatives: tuple[Alternative, ...] = ()
+    """Where several rewrites were asked for: distinct ones, this one first, then by their score."""
 
     def __str__(self) -> str:
         return self.rewrite
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record, ready for JSON."""
-        return {
+        """Return the record, ready for JSON; `alternatives` only where several rewrites were asked for."""
+        record: dict[str, Any] = {
             "rewrite": self.rewrite,
             "changed": self.changed,
             "edits": self.edits.to_dicts(),
@@ -38,3 +65,6 @@ class Rewrite:
             "confidence": self.confidence,
             "truncated": {"turns": self.truncated.turns, "characters": self.truncated.characters},
         }
+        if self.alternatives:
+            record["alternatives"] = [one.to_dict() for one in self.alternatives]
+        return record

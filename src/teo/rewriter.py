@@ -8,21 +8,21 @@ counted as unread where it does not fit itself. `truncation="error"` refuses suc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from teo.alignment import derive_edits
-from teo.calibration import IDENTITY, Calibration
+from teo.calibration import IDENTITY, PLACES, Calibration, Thresholds
 from teo.data.row import Row
 from teo.dialogue import Dialogue
-from teo.edits import Edit, EditScript, make_edit
+from teo.edits import EditScript
 from teo.errors import InputError, TeoError
 from teo.evaluation.stages import Cast, fit_dialogue
-from teo.evaluation.variants import Prediction, Variant, find_variant, require_roles
+from teo.evaluation.variants import Prediction, Variant, find_variant, predict_several, require_read, require_roles
 from teo.folder import ModelFolder
 from teo.layouts import Truncation
-from teo.result import Rewrite
+from teo.own_text import edits_of
+from teo.result import Alternative, Rewrite
 from teo.runtime.base import Generator
 from teo.runtime.locate import locate_model
 from teo.runtime.rules import reason_to_keep
@@ -32,10 +32,13 @@ Runtime = Literal["onnx", "torch"]
 TruncationRule = Literal["oldest", "error"]
 DialogueLike = Dialogue | Mapping[str, Any]
 
-_SPARE = 64
-"""Characters that a rewrite may have beyond all that was said: longer ones have run away."""
+MOST_ALTERNATIVES = 16
+"""How many rewrites of one utterance may be asked for."""
+
 _BATCH_ROWS = 256
 """Rows that a generator may take at once; `batch_size` decides how many it gets."""
+_WIDER = 2
+"""Texts searched for each rewrite asked for: several texts may say the same rewrite, or none."""
 
 
 class Rewriter:
@@ -46,7 +49,7 @@ class Rewriter:
         self._variant = _playable(variant or folder.variant)
         require_roles(self._variant, cast, tuple(folder.roles), name)
         self._name = name
-        self._calibration, self._threshold = _calibrated(folder, self._variant.name)
+        self._calibration, self._thresholds = _calibrated(folder, self._variant.name)
         # Every player is loaded now: later there may be several threads, and no one to wait for.
         players = [cast.player(role) for group in self._variant.needs for role in group if cast.has(role)]
         self._generator: Generator = players[0].generator
@@ -90,8 +93,13 @@ class Rewriter:
 
     @property
     def threshold(self) -> float:
-        """The confidence below which an utterance is kept, unless a call says otherwise."""
-        return self._threshold
+        """The confidence below which an utterance is kept, unless its language has its own or a call says otherwise."""
+        return self._thresholds.default
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The thresholds of the languages that have their own."""
+        return dict(self._thresholds.by_language)
 
     @property
     def source_limit(self) -> int:
@@ -106,8 +114,13 @@ class Rewriter:
         messages: Sequence[Mapping[str, Any]] | None = None,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
+        n_best: int = 1,
     ) -> Rewrite:
-        """Return the rewrite of an utterance after its history, or of the last of some chat messages."""
+        """Return the rewrite of an utterance after its history, or of the last of some chat messages.
+
+        `min_confidence`: keep utterances below it, whatever the model's own thresholds. `n_best`: from 2 on, the
+        record has so many distinct `alternatives`, or as many as the model finds; its rewrite is the first of them.
+        """
         if messages is not None:
             if history is not None or utterance is not None:
                 raise InputError("messages: expected either messages or history and utterance, found both")
@@ -118,7 +131,8 @@ class Rewriter:
             )
         else:
             dialogue = Dialogue.from_turns(() if history is None else history, utterance)
-        return _raised(self.try_many([dialogue], min_confidence=min_confidence, truncation=truncation)[0])
+        results = self.try_many([dialogue], min_confidence=min_confidence, truncation=truncation, n_best=n_best)
+        return _raised(results[0])
 
     def rewrite_many(
         self,
@@ -127,12 +141,15 @@ class Rewriter:
         *,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
+        n_best: int = 1,
     ) -> list[Rewrite]:
         """Return the rewrites of many dialogues, in order: `Dialogue` values or JSON rows.
 
         The same dialogue gets the same record, byte for byte, alone or among any others.
         """
-        results = self.try_many(dialogues, batch_size, min_confidence=min_confidence, truncation=truncation)
+        results = self.try_many(
+            dialogues, batch_size, min_confidence=min_confidence, truncation=truncation, n_best=n_best
+        )
         return [_raised(one, f"dialogues[{number}]: ") for number, one in enumerate(results)]
 
     def try_many(
@@ -142,11 +159,15 @@ class Rewriter:
         *,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
+        n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
         """Return what `rewrite_many` does, with the error of a dialogue that cannot be rewritten in its place."""
-        threshold = self._threshold if min_confidence is None else min_confidence
-        if not 0 <= threshold <= 2:  # a model's own threshold may lie above 1: nothing is changed
-            raise InputError(f"min_confidence: expected 0 to 1, found {threshold}")
+        if min_confidence is not None and not 0 <= min_confidence <= 2:  # above 1: nothing is changed
+            raise InputError(f"min_confidence: expected 0 to 1, found {min_confidence}")
+        if not 1 <= n_best <= MOST_ALTERNATIVES:
+            raise InputError(f"n_best: expected 1 to {MOST_ALTERNATIVES}, found {n_best}")
+        if n_best > 1:
+            require_read(self._variant)
         if truncation not in ("oldest", "error"):
             raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
         if batch_size < 1:
@@ -158,11 +179,14 @@ class Rewriter:
             if isinstance(prepared, _Task):
                 asked.append((number, prepared))
                 results.append(Rewrite(prepared.dialogue.utterance))
+            elif isinstance(prepared, Rewrite) and n_best > 1:
+                results.append(replace(prepared, alternatives=(Alternative(prepared.rewrite),)))
             else:
                 results.append(prepared)
         for start in range(0, len(asked), batch_size):
             part = asked[start : start + batch_size]
-            for (number, _), answer in zip(part, self._ask([task for _, task in part], threshold), strict=True):
+            answers = self._ask([task for _, task in part], min_confidence, n_best)
+            for (number, _), answer in zip(part, answers, strict=True):
                 results[number] = answer
         return results
 
@@ -185,24 +209,50 @@ class Rewriter:
             return Rewrite(utterance, truncated=truncation)
         return _Task(dialogue, fitted, truncation)
 
-    def _ask(self, tasks: Sequence[_Task], threshold: float) -> list[Rewrite]:
+    def _ask(self, tasks: Sequence[_Task], min_confidence: float | None, n_best: int) -> list[Rewrite]:
         """Return the model's answers to one batch."""
         rows = [Row(str(number), task.fitted, task.fitted.utterance) for number, task in enumerate(tasks)]
         predictions = self._variant.run(self._cast, rows, 0)
-        return [self._finish(task, one, threshold) for task, one in zip(tasks, predictions, strict=True)]
+        others: list[list[Prediction]] = [[] for _ in tasks]
+        if n_best > 1:
+            others = predict_several(self._variant, self._cast, rows, _WIDER * n_best)
+        answers = []
+        for task, prediction, further in zip(tasks, predictions, others, strict=True):
+            threshold = self._thresholds.of(task.fitted) if min_confidence is None else min_confidence
+            answer = self._finish(task, prediction, threshold)
+            answers.append(self._list(task, answer, [prediction, *further], n_best) if n_best > 1 else answer)
+        return answers
 
     def _finish(self, task: _Task, prediction: Prediction, threshold: float) -> Rewrite:
         """Return the record of what a pipeline predicted: edits of the user's own string."""
         utterance = task.dialogue.utterance
         further = prediction.truncation
         truncated = Truncation(task.truncation.turns + further.turns, task.truncation.characters + further.characters)
-        script = edits_of(utterance, task.fitted, prediction.rewrite)
-        confidence = self._calibration.confidence(sum(prediction.scores.values()))
-        operations = prediction.operations if prediction.operations is not None else _operations(script)
-        kept = Rewrite(utterance, operations=operations, confidence=confidence, truncated=truncated)
-        if not script or confidence < threshold:
+        made = self._propose(task, prediction)
+        kept = Rewrite(utterance, operations=made.operations, confidence=made.confidence, truncated=truncated)
+        if not made.edits or made.confidence < threshold:
             return kept
-        return Rewrite(script.apply(utterance), True, script, operations, confidence, truncated)
+        return Rewrite(made.rewrite, True, made.edits, made.operations, made.confidence, truncated)
+
+    def _propose(self, task: _Task, prediction: Prediction) -> Alternative:
+        """Return what a pipeline predicted as a rewrite of the user's own string, whatever the threshold."""
+        utterance, score = task.dialogue.utterance, sum(prediction.scores.values())
+        script = edits_of(utterance, task.fitted, prediction.rewrite)
+        operations = prediction.operations if prediction.operations is not None else _operations(script)
+        confidence = self._calibration.confidence(score)
+        return Alternative(script.apply(utterance), script, operations, confidence, round(score, PLACES))
+
+    def _list(self, task: _Task, answer: Rewrite, found: Sequence[Prediction], count: int) -> Rewrite:
+        """Return the answer with its alternatives: itself, what was predicted first, then what else was found.
+
+        Further texts whose operations cannot be read or placed as a whole are no alternatives.
+        """
+        first, *others = (self._propose(task, one) for one in found if one is found[0] or one.well_formed)
+        own = Alternative(answer.rewrite, answer.edits, answer.operations, answer.confidence, first.score)
+        distinct = {own.rewrite: own}
+        for one in (first, *sorted(others, key=lambda other: -other.score)):
+            distinct.setdefault(one.rewrite, one)
+        return replace(answer, alternatives=tuple(distinct.values())[:count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,36 +262,6 @@ class _Task:
     dialogue: Dialogue
     fitted: Dialogue
     truncation: Truncation
-
-
-def edits_of(utterance: str, read: Dialogue, predicted: str) -> EditScript:
-    """Return the edits that turn the user's own string into what a model predicted from its reading of it.
-
-    White space that only the model's copy lost or gained is no edit. No rewrite at all, or one that is longer than all
-    that was said, is no edit either.
-    """
-    text = predicted.strip()
-    longest = len(read.utterance) + sum(len(turn) for turn in read.history) + _SPARE
-    if not text or len(text) > longest:
-        return EditScript()
-    stripped = read.utterance.strip()
-    start = read.utterance.index(stripped)
-    whole = read.utterance[:start] + text + read.utterance[start + len(stripped) :]
-    found = (edit for edit in derive_edits(read.utterance, whole) if edit.old.strip() or edit.new.strip())
-    # The reading has a sign for every sign of the utterance; only lone surrogates differ.
-    own = (_own_spacing(edit.start, utterance[edit.start : edit.end], edit.new) for edit in found)
-    return EditScript(tuple(edit for edit in own if edit.old != edit.new))
-
-
-def _own_spacing(start: int, old: str, new: str) -> Edit:
-    """Return the edit with white space at the ends of what is replaced left as the user put it."""
-    kept = old.strip()
-    if not kept or not new.strip():
-        return make_edit(start, old, new)
-    before = len(old) - len(old.lstrip())
-    new = new.lstrip() if before else new
-    new = new.rstrip() if old[-1].isspace() else new
-    return make_edit(start + before, kept, new)
 
 
 def _load_torch(folder: Path, threads: int | None) -> Any:
@@ -264,13 +284,13 @@ def _playable(name: str) -> Variant:
     return variant
 
 
-def _calibrated(folder: ModelFolder, variant: str) -> tuple[Calibration, float]:
-    """Return a variant's calibration and threshold; without its own, raw probability and the model's threshold."""
+def _calibrated(folder: ModelFolder, variant: str) -> tuple[Calibration, Thresholds]:
+    """Return a variant's calibration and thresholds; without its own, raw probability and the model's threshold."""
     stored = folder.extra.get("calibration", {})
     curve = stored.get(variant) if isinstance(stored, Mapping) else None
     if curve is None:
-        return IDENTITY, folder.threshold
-    return Calibration.from_dict(curve), float(curve.get("threshold", folder.threshold))
+        return IDENTITY, Thresholds(folder.threshold)
+    return Calibration.from_dict(curve), Thresholds.from_dict(curve, folder.threshold)
 
 
 def _readable(dialogue: Dialogue, limit: int) -> Dialogue:
@@ -299,4 +319,4 @@ def _raised(result: Rewrite | TeoError, where: str = "") -> Rewrite:
     return result
 
 
-__all__ = ["DialogueLike", "Rewriter", "Runtime", "TruncationRule", "edits_of", "locate_model"]
+__all__ = ["DialogueLike", "Rewriter", "Runtime", "TruncationRule", "locate_model"]

@@ -74,6 +74,11 @@ def is_cjk(character: str) -> bool:
     return _IS_CJK.match(character) is not None
 
 
+def holds_cjk(text: str) -> bool:
+    """Tell whether a text has a character of a script that is written without spaces."""
+    return _IS_CJK.search(text) is not None
+
+
 def needs_space(left: str, right: str) -> bool:
     """Tell whether a writer would put a space between these two texts."""
     if not left or not right or left[-1].isspace() or right[0].isspace():

@@ -1,5 +1,6 @@
 """`teo evaluate`: what the command passes on, and that it stays light."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from teo.cli.evaluate import evaluate as command
 from teo.errors import InputError, MissingExtraError
+from teo.runtime.locate import DEFAULT_MODEL, has_default
 
 app = typer.Typer()
 app.command()(command)
@@ -71,17 +73,35 @@ def test_a_bad_option_is_the_users_mistake(asked: list[Any]) -> None:
 
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "teo.runtime.torch_generator", None)
-
-    def absent(name: str) -> str:
-        raise ModuleNotFoundError("No module named 'torch'", name="torch")
-
-    monkeypatch.setattr("teo.evaluation.evaluate._choose_device", absent)
-    result = CliRunner().invoke(app, ["--data", "jsonl", "--path", str(tmp_path), "--out", str(tmp_path / "o")])
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "teo.runtime.torch_generator", raising=False)
+    options = {"--data": "jsonl", "--path": tmp_path, "--model": tmp_path, "--out": tmp_path / "o"}
+    result = CliRunner().invoke(app, [str(word) for pair in options.items() for word in pair])
     assert isinstance(result.exception, MissingExtraError)
     assert str(result.exception) == (
         "evaluating a model needs the library 'torch', which is not installed: pip install 'teo[train]'"
     )
+
+
+@pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
+def test_an_exported_model_needs_no_torch(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "1", "history": ["ben is here"], "utterance": "is he", "rewrite": "is ben"}\n')
+    code = (
+        "import sys\n"
+        "for name in ('torch', 'transformers', 'onnx', 'accelerate'): sys.modules[name] = None\n"
+        "from teo.cli.app import main\n"
+        "main()\n"
+    )
+    options = {"--data": "jsonl", "--path": rows, "--model": DEFAULT_MODEL, "--out": tmp_path / "o"}
+    words = ["evaluate", "--variant", "fused", *(str(word) for pair in options.items() for word in pair)]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("fused on jsonl (test), 1 rows, in percent\nEM ")
+    assert json.loads((tmp_path / "o" / "metrics.json").read_text())["run"]["device"] == "cpu"
+    refused = subprocess.run([sys.executable, "-c", code, *words, "--device", "cuda"], capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == ("teo: device: an exported model runs on the CPU as it is, found cuda; leave it out\n")
 
 
 def test_help_loads_neither_torch_nor_numpy() -> None:

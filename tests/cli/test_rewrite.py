@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,10 +19,10 @@ import typer
 from typer.testing import CliRunner
 
 from teo.alignment import derive_edits
-from teo.cli.rewrite import read_batches, rewrite, show_edits, stream
+from teo.cli.rewrite import read_batches, rewrite, show_edits, show_result, stream
 from teo.dialogue import Dialogue
 from teo.errors import InputError
-from teo.result import Rewrite
+from teo.result import Alternative, Rewrite
 from teo.rewriter import Rewriter
 
 
@@ -50,7 +51,12 @@ class Shouting:
         if options.get("truncation") == "error" and "long" in dialogue.utterance:
             return InputError("history: too long")
         edits = derive_edits(dialogue.utterance, dialogue.utterance.upper())
-        return Rewrite(edits.apply(dialogue.utterance), bool(edits), edits, "", 0.5)
+        found = Rewrite(edits.apply(dialogue.utterance), bool(edits), edits, "", 0.5)
+        if options.get("n_best", 1) == 1:
+            return found
+        titled = derive_edits(dialogue.utterance, dialogue.utterance.title())
+        others = (Alternative(found.rewrite, edits, "", 0.5), Alternative(dialogue.utterance.title(), titled, "", 0.25))
+        return replace(found, alternatives=others)
 
 
 @pytest.fixture
@@ -79,9 +85,28 @@ def test_turns_and_an_utterance(shouting: Shouting) -> None:
     assert list(record) == ["rewrite", "changed", "edits", "operations", "confidence", "truncated"]
 
 
+def test_alternatives_are_indented_under_the_rewrite(shouting: Shouting) -> None:
+    assert run("a turn", "is he", "--n-best", "2").stdout == "IS HE\n    0.25  Is He\n"
+    record = json.loads(run("a turn", "is he", "--n-best", "2", "--json").stdout)
+    assert [one["rewrite"] for one in record["alternatives"]] == ["IS HE", "Is He"]
+    (line,) = run("--n-best", "2", stdin=rows(1)).stdout.splitlines()
+    assert json.loads(line)["alternatives"][1]["rewrite"] == "It 0"
+
+
+def test_alternatives_in_colour(shouting: Shouting) -> None:
+    result = shouting.rewrite(["a"], "is he", n_best=2)
+    assert show_result("is he", result, colour=True).splitlines()[1] == (
+        "    0.25  \x1b[31;9mis he\x1b[0m\x1b[32mIs He\x1b[0m"
+    )
+
+
 def test_options_reach_the_rewriter(shouting: Shouting) -> None:
     run("a", "is he", "--min-confidence", "0.7", "--truncation", "error")
-    assert shouting.options == [{"min_confidence": 0.7, "truncation": "error"}]
+    run("a", "is he", "--n-best", "3")
+    assert shouting.options == [
+        {"min_confidence": 0.7, "truncation": "error", "n_best": 1},
+        {"min_confidence": None, "truncation": "oldest", "n_best": 3},
+    ]
 
 
 def test_a_stream_keeps_order_and_other_keys(shouting: Shouting) -> None:

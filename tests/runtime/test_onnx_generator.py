@@ -177,6 +177,24 @@ def test_wider_beams_find_other_texts_and_seldom_worse_ones(float_generator: Onn
 
 
 @pytest.mark.parametrize("form", ["float_generator", "int8_generator"])
+def test_several_texts_are_the_same_bits_alone_and_in_any_batch(form: str, request: pytest.FixtureRequest) -> None:
+    generator: OnnxGenerator = request.getfixturevalue(form)
+    sources, prompts = random_sources(24, seed=9)
+    alone = [generator.generate_several([s], prompts=[p], count=5)[0] for s, p in zip(sources, prompts, strict=True)]
+    assert {len(texts) for texts in alone} <= {1, 2, 3, 4, 5}
+    assert sum(len(texts) == 5 for texts in alone) > 12
+    for texts in alone:
+        scores = [one.score for one in texts]
+        assert scores == sorted(scores, reverse=True)
+        assert len(set(texts)) == len(texts)
+    for size, seed in ((3, 1), (16, 2), (60, 3)):
+        order = random.Random(seed).sample(range(24), 24)
+        generator.batch_size = size
+        together = generator.generate_several([sources[k] for k in order], prompts=[prompts[k] for k in order], count=5)
+        assert together == [alone[k] for k in order]
+
+
+@pytest.mark.parametrize("form", ["float_generator", "int8_generator"])
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_gets_the_same_bits_alone_and_in_any_batch(form: str, beams: int, request: pytest.FixtureRequest) -> None:
     generator: OnnxGenerator = request.getfixturevalue(form)

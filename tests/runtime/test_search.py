@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -69,33 +68,53 @@ def test_finished_rows_leave_the_batch() -> None:
     assert all(need <= size <= need / 0.75 + 1 for need, size in zip(needed, steps.sizes, strict=True))
 
 
-def best_by_trying_all(seed: int, limit: int) -> tuple[float, list[int]]:
-    """The best score per token of every text that ends within the limit."""
-    best = (-math.inf, [])
+def all_texts(seed: int, limit: int) -> list[tuple[float, list[int]]]:
+    """Every text that ends within the limit with its log-probability, the most probable first."""
+    found = []
     for length in range(1, limit + 1):
         for body in itertools.product(range(1, SIZE), repeat=length - 1):
             ids, text, total = [*body, END], (seed, 7, 8), 0.0
             for token in ids:
                 total += float(log_probabilities(text)[token])
                 text = (*text, token)
-            best = max(best, (total / length, ids))
-    return best
+            found.append((total, ids))
+    return sorted(found, key=lambda one: -one[0])
 
 
 def test_beams_wide_enough_find_the_best_text() -> None:
     seeds = list(range(12))
     found = search_beams(Scripted(seeds), starts(12), [5] * 12, END, beams=200)
-    for seed, text in zip(seeds, found, strict=True):
-        score, ids = best_by_trying_all(seed, 5)
+    for seed, (text, *_) in zip(seeds, found, strict=True):
+        score, ids = max((total / len(ids), ids) for total, ids in all_texts(seed, 5))
         assert text.ids == ids
         assert sum(text.scores) / len(text.scores) == pytest.approx(score)
 
 
+def test_beams_wide_enough_list_the_most_probable_texts() -> None:
+    found = search_beams(Scripted([3, 4]), starts(2), [5] * 2, END, beams=30, per_token=False)
+    for seed, texts in zip([3, 4], found, strict=True):
+        expected = all_texts(seed, 5)[:6]
+        assert [text.ids for text in texts[:6]] == [ids for _, ids in expected]
+        assert [sum(text.scores) for text in texts[:6]] == pytest.approx([total for total, _ in expected])
+
+
+@pytest.mark.parametrize("per_token", [True, False])
+@pytest.mark.parametrize("beams", [1, 2, 5])
+def test_texts_are_distinct_and_fall_in_rank(beams: int, per_token: bool) -> None:
+    for texts in search_beams(Scripted(list(range(20))), starts(20), [9] * 20, END, beams, per_token=per_token):
+        assert 1 <= len(texts) <= beams
+        assert len({tuple(text.ids) for text in texts}) == len(texts)
+        ranks = [sum(text.scores) / (len(text.ids) if per_token else 1) for text in texts]
+        assert ranks == sorted(ranks, reverse=True)
+
+
+@pytest.mark.parametrize("per_token", [True, False])
 @pytest.mark.parametrize("beams", [1, 2, 3])
-def test_a_row_searches_the_same_alone(beams: int) -> None:
+def test_a_row_searches_the_same_alone(beams: int, per_token: bool) -> None:
     seeds = list(range(20))
-    together = search_beams(Scripted(seeds), starts(20), [8] * 20, END, beams)
-    assert together == [search_beams(Scripted([seed]), starts(1), [8], END, beams)[0] for seed in seeds]
+    together = search_beams(Scripted(seeds), starts(20), [8] * 20, END, beams, per_token=per_token)
+    alone = [search_beams(Scripted([seed]), starts(1), [8], END, beams, per_token=per_token)[0] for seed in seeds]
+    assert together == alone
 
 
 def test_a_text_that_never_ends_stops_at_its_limit() -> None:
@@ -105,7 +124,8 @@ def test_a_text_that_never_ends_stops_at_its_limit() -> None:
             return np.log(np.full(ids.shape, 0.1)), ids
 
     assert [len(text.ids) for text in search_greedily(Endless([1, 2]), starts(2), [3, 5], END)] == [3, 5]
-    assert [len(text.ids) for text in search_beams(Endless([1, 2]), starts(2), [3, 5], END, 2)] == [3, 5]
+    found = search_beams(Endless([1, 2]), starts(2), [3, 5], END, 2)
+    assert [[len(text.ids) for text in texts] for texts in found] == [[3], [5]]
 
 
 def test_no_rows_is_no_step() -> None:

@@ -192,6 +192,20 @@ def test_beams_equal_the_models_own(generator: TorchGenerator) -> None:
         assert one.token_scores == pytest.approx(reference_scores(generator, source, expected), abs=1e-4)
 
 
+def test_several_texts_come_with_their_scores_the_most_probable_first(generator: TorchGenerator) -> None:
+    several = generator.generate_several(SOURCES, count=4)
+    best = generator.generate(SOURCES, beams=4)
+    for source, texts, one in zip(SOURCES, several, best, strict=True):
+        assert len(texts) == 4
+        assert one.pieces in [text.pieces for text in texts]
+        scores = [text.score for text in texts]
+        assert scores == sorted(scores, reverse=True)
+        assert len({text.token_scores for text in texts}) == 4
+        alone = generator.generate_several([source], count=4)[0]
+        assert [text.pieces for text in alone] == [text.pieces for text in texts]
+    assert generator.generate_several(SOURCES, count=1) == [[one] for one in generator.generate(SOURCES)]
+
+
 def test_a_checkpoints_own_generation_settings_do_not_count() -> None:
     plain = make_generator(make_bart()).generate(SOURCES)
     model = make_bart()

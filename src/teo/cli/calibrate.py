@@ -1,8 +1,9 @@
-"""`teo calibrate`: fit a model's confidence and threshold on development rows."""
+"""`teo calibrate`: fit a model's confidence and its thresholds on development rows."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,31 +26,25 @@ def calibrate(
         str | None, typer.Option(help="The pipeline; the model's own by default.", metavar="NAME")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N rows of each file.", metavar="N")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the report: calibration.json, calibration.md and two pictures.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Calibrate a model: confidence from log-probability, and the threshold below which utterances are kept."""
+    """Calibrate a model: confidence from log-probability, and by language the threshold below which it keeps."""
     from teo.data import load_rows
     from teo.evaluation.calibrate import CalibrationSet
     from teo.evaluation.calibrate import calibrate as run
+    from teo.evaluation.calibration_report import summarise_calibration, write_report
 
     sets = []
     for given in files:
         path, share = _split(given)
         sets.append(CalibrationSet(path.stem, load_rows("jsonl", path).rows[:limit], share))
     report = run(model, sets, variant)
-    if as_json:
-        typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
-        return
-    typer.echo(
-        f"{report.variant}: threshold {report.threshold:.4f}, expected calibration error {report.calibration_error:.3f}"
-    )
-    for one in report.sets:
-        changed = "-" if one.complete_changed is None else f"{one.complete_changed:.1%}"
-        kept = "-" if one.incomplete_kept is None else f"{one.incomplete_kept:.1%}"
-        typer.echo(
-            f"{one.name}: {one.rows} rows, EM {one.em_without:.4f} without threshold, {one.em:.4f} with it; "
-            f"complete changed {changed}, incomplete kept {kept}"
-        )
+    if out is not None:
+        write_report(report, out, sys.stderr)
+    typer.echo(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else summarise_calibration(report))
 
 
 def _split(given: str) -> tuple[Path, float | None]:

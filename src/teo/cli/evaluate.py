@@ -15,7 +15,7 @@ def evaluate(
     path: Annotated[Path, typer.Option(help="The dataset's folder or its file.")],
     out: Annotated[Path, typer.Option(help="Folder for the results; a stopped run goes on where it was.")],
     split: Annotated[str, typer.Option(help="train, dev, train+dev, test or all (res200k also valid).")] = "test",
-    model: Annotated[Path | None, typer.Option(help="A model folder that training wrote.")] = None,
+    model: Annotated[Path | None, typer.Option(help="A model folder that training or export wrote.")] = None,
     variant: Annotated[
         str,
         typer.Option(
@@ -24,7 +24,7 @@ def evaluate(
     ] = "teo",
     limit: Annotated[int | None, typer.Option(help="Only the first N rows.", metavar="N")] = None,
     batch_size: Annotated[int, typer.Option(help="Rows that the model reads at a time.", metavar="N")] = 32,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; an exported model runs on the CPU.")] = "auto",
     bf16: Annotated[bool, typer.Option("--bf16", help="Half precision, on CUDA only.")] = False,
     seed: Annotated[int, typer.Option(help="For what is drawn at random (stage1's insertions).")] = 0,
     option: Annotated[

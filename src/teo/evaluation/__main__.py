@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", required=True, help="the dataset's name")
     parser.add_argument("--path", required=True, type=Path, help="its folder or file")
     parser.add_argument("--split", default="test")
-    parser.add_argument("--model", type=Path, help="a model folder that training wrote")
+    parser.add_argument("--model", type=Path, help="a model folder that training or export wrote")
     parser.add_argument("--variant", default="teo", help=f"{', '.join(VARIANTS)}, or {EVERY} that the model can play")
     parser.add_argument("--out", required=True, type=Path, help="the folder for the results; a stopped run goes on")
     parser.add_argument("--limit", type=int, help="only the first rows")

@@ -1,23 +1,37 @@
 """calibrate(model, sets): what a pipeline's log-probabilities are worth, measured on development rows, into teo.json.
 
-The curve is isotonic over all sets together. The threshold is the least one at which no set has more of its complete
-utterances changed than it may have. What the curve is worth is told on rows that it was not fitted to.
+The curve is isotonic over all sets together. The threshold of a language is the least one at which no set in that
+language has more of its complete utterances changed than it may have. What the curve is worth is told on rows that it
+was not fitted to.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from teo.calibration import Calibration, choose_threshold, expected_calibration_error, fit_isotonic, risk_coverage
+from teo.calibration import (
+    Bin,
+    Calibration,
+    RiskPoint,
+    Thresholds,
+    area_under_risk,
+    choose_threshold,
+    expected_calibration_error,
+    fit_isotonic,
+    language_of,
+    reliability,
+    risk_coverage,
+)
 from teo.data.row import Row
 from teo.errors import InputError
 from teo.evaluation.system import System
-from teo.evaluation.variants import find_variant, require_roles
+from teo.evaluation.variants import Prediction, find_variant, require_roles
 from teo.folder import ModelFolder
-from teo.rewriter import edits_of
+from teo.own_text import edits_of
 from teo.runtime.rules import reason_to_keep
 from teo.units import scoring_units
 
@@ -32,7 +46,7 @@ class CalibrationSet:
     name: str
     rows: Sequence[Row]
     share: float | None = None
-    """How much of its complete utterances may be changed; None: this set does not decide the threshold."""
+    """How much of its complete utterances may be changed; None: this set does not decide a threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +57,20 @@ class Outcome:
     right: bool
     complete: bool
     changed: bool
+    language: str
+    asked: bool = True
+    """False where a rule kept the utterance and no model was asked: there is no score."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetReport:
-    """One set at the chosen threshold."""
+    """One set at its language's threshold."""
 
     name: str
+    language: str
+    """That of most of its rows."""
+    share: float | None
+    """How much of its complete utterances may be changed."""
     rows: int
     em_without: float
     """Exact match with no threshold."""
@@ -63,14 +84,24 @@ class SetReport:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """The curve's worth, the threshold and what it does to each set."""
+    """The curve's worth, told on rows that it was not fitted to (two halves, by turns), and what thresholds do."""
 
     variant: str
+    rows: int
+    """Rows that the model was asked."""
     threshold: float
+    """That of a language without its own."""
+    thresholds: dict[str, float]
     calibration_error: float
-    """Expected calibration error on rows that the curve was not fitted to (two halves, by turns)."""
+    """Expected calibration error: the mean gap between confidence and share of right rewrites in `reliability`."""
+    risk_area: float
+    """Area under `risk_coverage`: 0 is best, the share of wrong rewrites is what chance gives."""
     half_risk: float
     """Share of wrong rewrites among the half of the rows with the highest confidence."""
+    reliability: tuple[Bin, ...]
+    """The reliability diagram."""
+    risk_coverage: tuple[RiskPoint, ...]
+    """The risk-coverage curve: confidence, coverage and risk of each point."""
     sets: tuple[SetReport, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,83 +110,108 @@ class CalibrationReport:
 
 
 def calibrate(model: Path, sets: Sequence[CalibrationSet], variant: str | None = None) -> CalibrationReport:
-    """Fit a model's confidence, write curve and threshold into its teo.json, and return what they are worth."""
+    """Fit a model's confidence, write curve and thresholds into its teo.json, and return what they are worth."""
     system = System.load(model)
     chosen = find_variant(variant or system.folder.variant)
     require_roles(chosen, system, tuple(system.folder.roles), str(model))
-    measured = {one.name: judge_rows(system, chosen.name, one.rows) for one in sets}
-    outcomes = [outcome for each in measured.values() for outcome in each]
-    if len(outcomes) < _FEWEST:
-        raise InputError(
-            f"calibration: expected at least {_FEWEST} rows that the model is asked, found {len(outcomes)}"
-        )
-    curve = fit_isotonic([one.score for one in outcomes], [one.right for one in outcomes])
-    threshold = max(
-        (_threshold(curve, measured[one.name], one.share) for one in sets if one.share is not None), default=0.0
-    )
+    measured = [judge_rows(system, chosen.name, one.rows) for one in sets]
+    asked = [outcome for each in measured for outcome in each if outcome.asked]
+    if len(asked) < _FEWEST:
+        raise InputError(f"calibration: expected at least {_FEWEST} rows that the model is asked, found {len(asked)}")
+    curve = _fit(asked)
+    thresholds = choose_thresholds(curve, [(one.share, each) for one, each in zip(sets, measured, strict=True)])
     stored = dict(system.folder.extra.get("calibration", {}))
-    stored[chosen.name] = {**curve.to_dict(), "threshold": threshold}
+    stored[chosen.name] = {**curve.to_dict(), **thresholds.to_dict()}
     folder: ModelFolder = replace(system.folder, extra={**system.folder.extra, "calibration": stored})
     folder.save(model)
-    confidences = [curve.confidence(one.score) for one in outcomes]
-    risks = risk_coverage(confidences, [one.right for one in outcomes])
+    confidences, right = _held_out_confidences(asked), [one.right for one in asked]
+    points = risk_coverage(confidences, right)
     return CalibrationReport(
         variant=chosen.name,
-        threshold=threshold,
-        calibration_error=_held_out_error(outcomes),
-        half_risk=next(risk for _, coverage, risk in risks if coverage >= 0.5),
-        sets=tuple(_report(one.name, curve, measured[one.name], threshold) for one in sets),
+        rows=len(asked),
+        threshold=thresholds.default,
+        thresholds=dict(thresholds.by_language),
+        calibration_error=expected_calibration_error(confidences, right),
+        risk_area=area_under_risk(points),
+        half_risk=next(point.risk for point in points if point.coverage >= 0.5),
+        reliability=tuple(reliability(confidences, right)),
+        risk_coverage=tuple(points),
+        sets=tuple(_report(one, curve, each, thresholds) for one, each in zip(sets, measured, strict=True)),
     )
 
 
 def judge_rows(system: System, variant: str, rows: Sequence[Row]) -> list[Outcome]:
-    """Return what a pipeline does with the rows that it is asked; those kept by rule need no confidence."""
-    asked = [row for row in rows if not reason_to_keep(row.dialogue)]
-    predictions = find_variant(variant).run(system, asked, 0)
-    outcomes = []
-    for row, prediction in zip(asked, predictions, strict=True):
-        utterance = row.dialogue.utterance
-        script = edits_of(utterance, row.dialogue, prediction.rewrite)
-        reference = scoring_units(row.rewrite)
-        outcomes.append(
-            Outcome(
-                score=sum(prediction.scores.values()),
-                right=scoring_units(script.apply(utterance)) == reference,
-                complete=scoring_units(utterance) == reference,
-                changed=bool(script),
-            )
-        )
-    return outcomes
+    """Return what a pipeline does with each row, in order; those that a rule keeps it is not asked."""
+    kept = [reason_to_keep(row.dialogue) is not None for row in rows]
+    asked = [row for row, keeps in zip(rows, kept, strict=True) if not keeps]
+    predictions = iter(find_variant(variant).run(system, asked, 0))
+    return [_outcome(row, None if keeps else next(predictions)) for row, keeps in zip(rows, kept, strict=True)]
 
 
-def _threshold(curve: Calibration, outcomes: Sequence[Outcome], share: float) -> float:
-    complete = [one for one in outcomes if one.complete]
+def choose_thresholds(curve: Calibration, sets: Sequence[tuple[float | None, Sequence[Outcome]]]) -> Thresholds:
+    """Return the least threshold of each language at which its sets, each with the share it allows, keep their limit.
+
+    A language that no set decides has the highest of them.
+    """
+    by_language: dict[str, float] = {}
+    for share, outcomes in sets:
+        if share is None or not outcomes:
+            continue
+        language = _language(outcomes)
+        found = _threshold(curve, [one for one in outcomes if one.complete and one.language == language], share)
+        by_language[language] = max(found, by_language.get(language, 0.0))
+    return Thresholds(max(by_language.values(), default=0.0), by_language)
+
+
+def _outcome(row: Row, prediction: Prediction | None) -> Outcome:
+    """Return what became of a row, by a pipeline's prediction or, without one, by rule."""
+    utterance, reference = row.dialogue.utterance, scoring_units(row.rewrite)
+    script = edits_of(utterance, row.dialogue, prediction.rewrite if prediction else "")
+    return Outcome(
+        score=sum(prediction.scores.values()) if prediction else 0.0,
+        right=scoring_units(script.apply(utterance)) == reference,
+        complete=scoring_units(utterance) == reference,
+        changed=bool(script),
+        language=language_of(row.dialogue),
+        asked=prediction is not None,
+    )
+
+
+def _language(outcomes: Sequence[Outcome]) -> str:
+    return Counter(one.language for one in outcomes).most_common(1)[0][0]
+
+
+def _fit(outcomes: Sequence[Outcome]) -> Calibration:
+    return fit_isotonic([one.score for one in outcomes], [one.right for one in outcomes])
+
+
+def _threshold(curve: Calibration, complete: Sequence[Outcome], share: float) -> float:
     if not complete:
         return 0.0
     confidences = [curve.confidence(one.score) for one in complete]
     return choose_threshold(confidences, [one.changed for one in complete], share=share)
 
 
-def _held_out_error(outcomes: Sequence[Outcome]) -> float:
-    halves = (outcomes[::2], outcomes[1::2])
-    errors = []
-    for fitted, told in (halves, halves[::-1]):
-        curve = fit_isotonic([one.score for one in fitted], [one.right for one in fitted])
-        errors.append(
-            expected_calibration_error([curve.confidence(one.score) for one in told], [one.right for one in told])
-        )
-    return sum(errors) / 2
+def _held_out_confidences(outcomes: Sequence[Outcome]) -> list[float]:
+    """Return each row's confidence by a curve that was fitted to the half of the rows that it is not in."""
+    confidences = [0.0] * len(outcomes)
+    for told in (0, 1):
+        curve = _fit(outcomes[1 - told :: 2])
+        confidences[told::2] = [curve.confidence(one.score) for one in outcomes[told::2]]
+    return confidences
 
 
-def _report(name: str, curve: Calibration, outcomes: Sequence[Outcome], threshold: float) -> SetReport:
-    made = [one.changed and curve.confidence(one.score) >= threshold for one in outcomes]
-    right = [one.right if keeps == one.changed else one.complete for one, keeps in zip(outcomes, made, strict=True)]
-    complete = [change for one, change in zip(outcomes, made, strict=True) if one.complete]
-    incomplete = [change for one, change in zip(outcomes, made, strict=True) if not one.complete]
+def _report(one: CalibrationSet, curve: Calibration, outcomes: Sequence[Outcome], thresholds: Thresholds) -> SetReport:
+    made = [each.changed and curve.confidence(each.score) >= thresholds.of_language(each.language) for each in outcomes]
+    right = [each.right if makes == each.changed else each.complete for each, makes in zip(outcomes, made, strict=True)]
+    complete = [makes for each, makes in zip(outcomes, made, strict=True) if each.complete]
+    incomplete = [makes for each, makes in zip(outcomes, made, strict=True) if not each.complete]
     return SetReport(
-        name=name,
+        name=one.name,
+        language=_language(outcomes) if outcomes else "-",
+        share=one.share,
         rows=len(outcomes),
-        em_without=_share([one.right for one in outcomes]) or 0.0,
+        em_without=_share([each.right for each in outcomes]) or 0.0,
         em=_share(right) or 0.0,
         complete_changed=_share(complete),
         incomplete_kept=None if not incomplete else 1 - (_share(incomplete) or 0.0),

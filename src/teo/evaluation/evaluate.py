@@ -19,9 +19,10 @@ from teo.evaluation.system import System
 from teo.evaluation.variants import find_variant, require_roles
 from teo.metrics import StageFlow, final_em_from_rates, score_rows, stage_flow
 from teo.provenance import git_commit, versions
+from teo.runtime.locate import is_exported
 from teo.units import scoring_units
 
-_LIBRARIES = ("numpy", "tokenizers", "torch", "transformers")
+_LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "torch", "transformers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,9 @@ def predict_request(request: Request, stream: TextIO) -> tuple[list[Record], dic
     """Return the predictions of a request, and the settings and circumstances that they were made under."""
     variant = find_variant(request.variant)
     _check_numbers(request)
-    device = _choose_device(request.device)
     if request.model is None:
         raise ModelError("model: expected a model folder, found none; pass --model with the folder that training wrote")
+    device = _choose_device(request, request.model)
     system = System.load(request.model, device=device, bf16=request.bf16, batch_size=request.batch_size)
     require_roles(variant, system, tuple(system.folder.roles), str(request.model))
     options: dict[str, Any] = dict(request.options)
@@ -148,10 +149,16 @@ def _draw(flow: StageFlow, path: Path, stream: TextIO) -> None:
         stream.write(f"{path.name} is not drawn: {error}\n")
 
 
-def _choose_device(name: str) -> str:
+def _choose_device(request: Request, model: Path) -> str:
+    """Return the device that a model runs on; an exported one needs no torch to tell."""
+    if is_exported(model):
+        if request.device not in ("auto", "cpu") or request.bf16:
+            asked = "bf16" if request.bf16 else request.device
+            raise InputError(f"device: an exported model runs on the CPU as it is, found {asked}; leave it out")
+        return "cpu"
     from teo.runtime.torch_generator import choose_device  # torch is only needed from here on
 
-    return choose_device(name)
+    return choose_device(request.device)
 
 
 def _check_numbers(request: Request) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from teo.calibration import Bin, RiskPoint
 from teo.errors import MissingExtraError
 from teo.evaluation.records import write_whole
 from teo.metrics.flow import StageFlow
@@ -11,15 +14,10 @@ from teo.metrics.flow import StageFlow
 
 def draw_flow(flow: StageFlow, path: Path) -> None:
     """Write the right/wrong matrix of the two stages as a PNG (the paper's figure on stage correspondence)."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("drawing the stage flow", "matplotlib", "plots") from None
+    figure, axes = _figure("drawing the stage flow")
     cells = [[flow.wrong_wrong, flow.wrong_right], [flow.right_wrong, flow.right_right]]
     total = max(flow.n, 1)
     shares = [[100 * cell / total for cell in row] for row in cells]
-    figure = Figure(figsize=(4.2, 3.6), layout="constrained")
-    axes = figure.add_subplot()
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100)
     for y, row in enumerate(cells):
         for x, cell in enumerate(row):
@@ -32,4 +30,42 @@ def draw_flow(flow: StageFlow, path: Path) -> None:
     axes.set_ylabel("operations (stage 1)")
     axes.set_title(f"{flow.n} rows", fontsize=10)
     figure.colorbar(image, ax=axes, label="share of rows, %", fraction=0.046)
+    _save(figure, path)
+
+
+def draw_reliability(bins: Sequence[Bin], path: Path) -> None:
+    """Write the reliability diagram as a PNG: the share of right rewrites in each range of confidence."""
+    figure, axes = _figure("drawing the reliability diagram")
+    axes.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1, label="what confidence says")
+    widths = [one.high - one.low for one in bins]
+    right = [one.accuracy for one in bins]
+    axes.bar([one.low for one in bins], right, widths, align="edge", alpha=0.35, edgecolor="white", label="right")
+    sizes = [10 + 300 * one.share for one in bins]
+    axes.scatter([one.confidence for one in bins], right, sizes, zorder=3, label="mean confidence, size by rows")
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="share of right rewrites")
+    axes.legend(fontsize=8, loc="upper left")
+    _save(figure, path)
+
+
+def draw_risk_coverage(points: Sequence[RiskPoint], path: Path) -> None:
+    """Write the risk-coverage curve as a PNG: how many of the surest rewrites are wrong, for any share of them."""
+    figure, axes = _figure("drawing the risk-coverage curve")
+    axes.step([0, *(one.coverage for one in points)], [points[0].risk, *(one.risk for one in points)], where="pre")
+    axes.axhline(points[-1].risk, color="grey", linestyle="--", linewidth=1, label="all rows")
+    axes.set(xlim=(0, 1), ylim=(0, None), xlabel="coverage: share of rows answered", ylabel="risk: share of wrong ones")
+    axes.legend(fontsize=8, loc="lower right")
+    _save(figure, path)
+
+
+def _figure(feature: str) -> tuple[Any, Any]:
+    """Return an empty figure and its axes."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(feature, "matplotlib", "plots") from None
+    figure = Figure(figsize=(4.2, 3.6), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _save(figure: Any, path: Path) -> None:
     write_whole(path, lambda beside: figure.savefig(beside, dpi=150, format="png", bbox_inches="tight"))

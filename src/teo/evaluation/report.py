@@ -44,7 +44,7 @@ def format_report(metrics: Mapping[str, Any], records: Sequence[Mapping[str, Any
         _errors(metrics["errors"]),
         *_examples(records),
         "## Settings",
-        _table(("setting", "value"), _settings(metrics)),
+        format_table(("setting", "value"), _settings(metrics)),
         "## Signatures",
         "\n".join(f"- `{signature}`" for signature in dict.fromkeys(metrics["signatures"].values())),
     ]
@@ -66,7 +66,7 @@ def _scores(metrics: Mapping[str, Any]) -> str:
         complete = None if title.startswith("Restoration") else groups["complete"].get(name)
         apart = percent(complete), percent(groups["incomplete"].get(name))
         rows.append((title, percent(metrics[name]), interval, *apart))
-    return _table(("metric", "all", "interval", "complete", "incomplete"), rows)
+    return format_table(("metric", "all", "interval", "complete", "incomplete"), rows)
 
 
 def _needs(metrics: Mapping[str, Any]) -> str:
@@ -83,13 +83,13 @@ def _needs(metrics: Mapping[str, Any]) -> str:
     if "chosen" in metrics:
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(metrics["chosen"].items()))
         rates += f" Candidates chosen: {listed}."
-    return f"{_table(('utterance', 'rows', 'EM'), rows)}\n\n{rates}"
+    return f"{format_table(('utterance', 'rows', 'EM'), rows)}\n\n{rates}"
 
 
 def _flow(flow: Mapping[str, Any] | None) -> list[str]:
     if flow is None:
         return []
-    cells = _table(
+    cells = format_table(
         ("", "rewrite wrong", "rewrite right"),
         [
             ("operations wrong", flow["wrong_wrong"], flow["wrong_right"]),
@@ -113,9 +113,9 @@ def _errors(errors: Mapping[str, Any]) -> str:
         return [(name.replace("_", " "), count, percent(count / wrong)) for name, count in counts.items()]
 
     tables = [
-        _table(("the utterance needed", "wrong rows", "share"), listed(errors["needed"])),
-        _table(("what is wrong", "wrong rows", "share"), listed(errors["faults"])),
-        _table(("operation at fault", "wrong rows", "share"), listed(errors["operations"])),
+        format_table(("the utterance needed", "wrong rows", "share"), listed(errors["needed"])),
+        format_table(("what is wrong", "wrong rows", "share"), listed(errors["faults"])),
+        format_table(("operation at fault", "wrong rows", "share"), listed(errors["operations"])),
     ]
     share = percent(errors["insertion_share"])
     return "\n\n".join([f"{wrong} wrong rows; insertions make {share}% of the operations at fault.", *tables])
@@ -148,7 +148,8 @@ def _settings(metrics: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
                 yield name.replace("_", " "), "-" if value is None else value
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def format_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a Markdown table; what its cells hold is shown as it is."""
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     lines += ["| " + " | ".join(_plain(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)

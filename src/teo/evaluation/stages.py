@@ -40,6 +40,10 @@ class Player:
             return self.generator.generate(sources, prompts=self._prompts(len(sources)))
         return self.generator.generate(sources, prompts=[(*self.prompt, *start) for start in starts])
 
+    def write_several(self, sources: Sequence[Pieces], count: int) -> list[list[Generated]]:
+        """Return at most `count` texts of the model for each source, the most probable first."""
+        return self.generator.generate_several(sources, prompts=self._prompts(len(sources)), count=count)
+
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
         """Return the log-probability of each target."""
         return self.generator.score(sources, targets, prompts=self._prompts(len(sources)))

@@ -17,6 +17,7 @@ from teo.evaluation.stage_one import apply_replacements, place_randomly
 from teo.evaluation.stages import Cast, Proposal, Written, fit_dialogue, propose, rewrite_given
 from teo.layouts import Truncation, read_operation_pieces, split_at_separator, stage1_source, text_of
 from teo.placement import execute_pieces, format_placed
+from teo.runtime.base import Generated
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Prediction:
 
 
 Run = Callable[[Cast, Sequence[Row], int], list[Prediction]]
+Read = Callable[[Cast, Row, Generated, Truncation], Prediction]
+"""What one text of a model, written after reading what was left of a row's dialogue, says about that row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +49,18 @@ class Variant:
     run: Run
     needs: tuple[tuple[str, ...], ...]
     summary: str
+    read: Read | None = None
+    """How one text of the model becomes a prediction, where one text is all that it takes."""
 
 
 def predict_direct(cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Prediction]:
     """Return the rewrites of a model that writes them at once (the paper's BART and T5 rows)."""
-    player = cast.player("direct")
-    fitted = [fit_dialogue(player.generator, row.dialogue) for row in rows]
-    written = player.write([stage1_source(dialogue) for dialogue, _ in fitted])
-    return [
-        Prediction(text_of(one.pieces).strip(), scores={"rewrite": one.score}, truncation=truncation)
-        for one, (_, truncation) in zip(written, fitted, strict=True)
-    ]
+    return _best(_write_and_read(cast, rows, "direct", read_direct))
+
+
+def read_direct(cast: Cast, row: Row, one: Generated, truncation: Truncation) -> Prediction:
+    """Return the prediction of a text that is the rewrite."""
+    return Prediction(text_of(one.pieces).strip(), scores={"rewrite": one.score}, truncation=truncation)
 
 
 def predict_teo(cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Prediction]:
@@ -102,34 +106,31 @@ def predict_rfis(cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Predict
 
 def predict_fast(cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Prediction]:
     """Return the utterances with operations executed that carry their place: one pass, no second stage."""
-    player = cast.player("fast")
-    fitted = [fit_dialogue(player.generator, row.dialogue) for row in rows]
-    written = player.write([stage1_source(dialogue) for dialogue, _ in fitted])
-    predictions = []
-    for row, one, (_, truncation) in zip(rows, written, fitted, strict=True):
-        executed = execute_pieces(one.pieces, row.dialogue.utterance)
-        operations = format_operations(executed.edits.operations, cast.order)
-        scores, detail = {"operations": one.score}, {"placed": format_placed(one.pieces)}
-        predictions.append(Prediction(executed.text, operations, scores, truncation, executed.well_formed, detail))
-    return predictions
+    return _best(_write_and_read(cast, rows, "fast", read_fast))
+
+
+def read_fast(cast: Cast, row: Row, one: Generated, truncation: Truncation) -> Prediction:
+    """Return the prediction of a text of placed operations: the utterance with them executed."""
+    executed = execute_pieces(one.pieces, row.dialogue.utterance)
+    operations = format_operations(executed.edits.operations, cast.order)
+    scores, detail = {"operations": one.score}, {"placed": format_placed(one.pieces)}
+    return Prediction(executed.text, operations, scores, truncation, executed.well_formed, detail)
 
 
 def predict_fused(cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Prediction]:
     """Return what one decoder writes after its own operations: `operations [SEP] rewrite`, the dialogue read once."""
-    player = cast.player("fused")
-    fitted = [fit_dialogue(player.generator, row.dialogue) for row in rows]
-    written = player.write([stage1_source(dialogue) for dialogue, _ in fitted])
-    predictions = []
-    for row, one, (_, truncation) in zip(rows, written, fitted, strict=True):
-        before, after = split_at_separator(one.pieces)
-        parsed = read_operation_pieces(before)
-        # A decoder that never came to its rewrite has said nothing: the utterance stays as it is.
-        finished = len(before) < len(one.pieces)
-        text = text_of(after).strip() if finished else row.dialogue.utterance
-        operations = format_operations(parsed.operations, cast.order)
-        well_formed = parsed.well_formed and finished
-        predictions.append(Prediction(text, operations, {"joint": one.score}, truncation, well_formed))
-    return predictions
+    return _best(_write_and_read(cast, rows, "fused", read_fused))
+
+
+def read_fused(cast: Cast, row: Row, one: Generated, truncation: Truncation) -> Prediction:
+    """Return the prediction of a text `operations [SEP] rewrite`."""
+    before, after = split_at_separator(one.pieces)
+    parsed = read_operation_pieces(before)
+    # A decoder that never came to its rewrite has said nothing: the utterance stays as it is.
+    finished = len(before) < len(one.pieces)
+    text = text_of(after).strip() if finished else row.dialogue.utterance
+    operations = format_operations(parsed.operations, cast.order)
+    return Prediction(text, operations, {"joint": one.score}, truncation, parsed.well_formed and finished)
 
 
 def predict_rerank(cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Prediction]:
@@ -160,15 +161,28 @@ VARIANTS: Mapping[str, Variant] = {
     variant.name: variant
     for variant in (
         Variant("teo", predict_teo, (_FIRST, _SECOND), "stage 1 proposes operations, stage 2 rewrites with them"),
-        Variant("direct", predict_direct, (("direct",),), "the rewrite at once, without operations"),
+        Variant("direct", predict_direct, (("direct",),), "the rewrite at once, without operations", read_direct),
         Variant("gold", predict_gold, (_SECOND,), "stage 2 on the gold operations"),
         Variant("stage1", predict_stage1, (_FIRST,), "stage 1 alone: insertions at random places"),
         Variant("rfis", predict_rfis, (_FIRST, ("rfis", *_SECOND)), "replacements first, insertions in stage 2"),
-        Variant("fast", predict_fast, (("fast",),), "operations that carry their place, executed at once"),
-        Variant("fused", predict_fused, (("fused",),), "one decoder: operations, then the rewrite"),
+        Variant("fast", predict_fast, (("fast",),), "operations that carry their place, executed at once", read_fast),
+        Variant("fused", predict_fused, (("fused",),), "one decoder: operations, then the rewrite", read_fused),
         Variant("rerank", predict_rerank, (_FIRST, _SECOND), "the most probable placement of the operations"),
     )
 }
+
+
+def predict_several(variant: Variant, cast: Cast, rows: Sequence[Row], count: int) -> list[list[Prediction]]:
+    """Return what each of a row's `count` most probable texts predicts, the most probable first."""
+    return _write_and_read(cast, rows, variant.name, require_read(variant), count)
+
+
+def require_read(variant: Variant) -> Read:
+    """Return how a variant reads one text; raise where one text is not all that it takes."""
+    if variant.read is None:
+        able = ", ".join(one.name for one in VARIANTS.values() if one.read)
+        raise InputError(f"n_best: expected a variant that writes one text ({able}), found '{variant.name}'")
+    return variant.read
 
 
 def find_variant(name: str) -> Variant:
@@ -188,6 +202,22 @@ def require_roles(variant: Variant, cast: Cast, roles: Sequence[str], model: str
                 f"{model}: the variant '{variant.name}' needs the role {' or '.join(group)}, "
                 f"found {', '.join(roles) or 'none'}; this model can play {', '.join(able) or 'no variant'}"
             )
+
+
+def _write_and_read(cast: Cast, rows: Sequence[Row], role: str, read: Read, count: int = 1) -> list[list[Prediction]]:
+    """Return the predictions of what a player writes for each row: one text, or the `count` most probable ones."""
+    player = cast.player(role)
+    fitted = [fit_dialogue(player.generator, row.dialogue) for row in rows]
+    sources = [stage1_source(dialogue) for dialogue, _ in fitted]
+    written = player.write_several(sources, count) if count > 1 else [[one] for one in player.write(sources)]
+    return [
+        [read(cast, row, one, truncation) for one in texts]
+        for row, texts, (_, truncation) in zip(rows, written, fitted, strict=True)
+    ]
+
+
+def _best(predictions: Sequence[Sequence[Prediction]]) -> list[Prediction]:
+    return [one for one, *_ in predictions]
 
 
 def _join(cast: Cast, proposals: Sequence[Proposal], written: Sequence[Written]) -> list[Prediction]:

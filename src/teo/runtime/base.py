@@ -38,6 +38,11 @@ class Generator(Protocol):
     ) -> list[Generated]:
         """Return the model's text for each source, in order; a prompt is what its text starts with, not returned."""
 
+    def generate_several(
+        self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, count: int
+    ) -> list[list[Generated]]:
+        """Return at most `count` texts for each source, the most probable first, by a search so wide."""
+
     def score(
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
     ) -> list[float]:

@@ -86,23 +86,37 @@ class OnnxGenerator:
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
     ) -> list[Generated]:
         """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
+        return [texts[0] for texts in self._write(sources, prompts, beams, per_token=True)]
+
+    def generate_several(
+        self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, count: int
+    ) -> list[list[Generated]]:
+        """Return at most `count` texts for each source, the most probable first, by a search so wide."""
+        return self._write(sources, prompts, count, per_token=False)
+
+    def _write(
+        self, sources: Sequence[Pieces], prompts: Sequence[Pieces] | None, beams: int, *, per_token: bool
+    ) -> list[list[Generated]]:
+        """Return each source's texts, best first; one by greedy search where there is one beam."""
         encoded, starts = self._encode(sources), decoder_starts(self.codec.decoder_start, prompts, len(sources))
-        results: dict[int, Text] = {}
+        results: dict[int, list[Text]] = {}
         # A batch has starts of one length, so that no decoder's text needs padding on its left.
         order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
-        rows = max(1, self.batch_size // beams)
-        for batch in batches(order, [len(one) for one in encoded], rows, groups=[len(start) for start in starts]):
+        lengths, groups = [len(one) for one in encoded], [len(start) for start in starts]
+        rows, tokens = max(1, self.batch_size // beams), _BATCH_TOKENS // beams
+        for batch in batches(order, lengths, rows, groups=groups, tokens=tokens):
             steps = self.read([encoded[k] for k in batch])
             start = np.array([starts[k] for k in batch], dtype=np.int64)
             limits = [self._text_limit(len(encoded[k])) for k in batch]
             end = self.codec.eos_id
             texts = (
-                search_greedily(steps, start, limits, end)
+                [[text] for text in search_greedily(steps, start, limits, end)]
                 if beams == 1
-                else search_beams(steps, start, limits, end, beams)
+                else search_beams(steps, start, limits, end, beams, per_token=per_token)
             )
             results.update(zip(batch, texts, strict=True))
-        return [Generated(self.codec.decode(results[k].ids), tuple(results[k].scores)) for k in range(len(sources))]
+        decode = self.codec.decode
+        return [[Generated(decode(one.ids), tuple(one.scores)) for one in results[k]] for k in range(len(sources))]
 
     def score(
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
@@ -184,6 +198,7 @@ class OnnxSteps:
     def __init__(self, session: Any, embedding: Embedding, description: Description, read: dict[str, Any]) -> None:
         self._session, self._embedding, self._description = session, embedding, description
         self._read = read
+        self._sources = np.arange(len(read["copy_keys"]))  # which of the sources read each row writes for
         self._cached = self._no_cache(read["copy_keys"].shape[0])
         self._present = [name.replace("past", "present") for name in self._cached]
 
@@ -198,7 +213,10 @@ class OnnxSteps:
 
     def keep(self, rows: Ids) -> None:
         """Go on with these rows only, in this order."""
-        self._read = {name: np.take(value, rows, axis=0) for name, value in self._read.items()}
+        kept = self._sources[rows]
+        if not np.array_equal(kept, self._sources):  # other texts of the same sources read the same
+            self._read = {name: np.take(value, rows, axis=0) for name, value in self._read.items()}
+        self._sources = kept
         self._cached = {name: np.take(value, rows, axis=0) for name, value in self._cached.items()}
 
     def score(self, rows: Ids, starts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]) -> list[float]:

@@ -66,17 +66,20 @@ def search_greedily(steps: Steps, starts: Ids, limits: Sequence[int], end: int) 
 
 @dataclass(slots=True)
 class _Beam:
-    """One row's running texts, best first, and those that ended, by their score per token."""
+    """One row's running texts, best first, and those that ended, each with what it is ranked by."""
 
     running: list[Text]
     ended: list[tuple[float, Text]] = field(default_factory=list)
     done: bool = False
 
 
-def search_beams(steps: Steps, starts: Ids, limits: Sequence[int], end: int, beams: int) -> list[Text]:
-    """Return each row's best text by log-probability per token, of those that a search `beams` wide comes across.
+def search_beams(
+    steps: Steps, starts: Ids, limits: Sequence[int], end: int, beams: int, *, per_token: bool = True
+) -> list[list[Text]]:
+    """Return each row's texts, best first and at most `beams`, that a search so wide comes across; at least one.
 
-    A row is done when `beams` texts have ended and no running one scores better per token than the worst of them.
+    They are ranked by log-probability: per token, or of the whole text. A row is done when `beams` texts have ended
+    and no running one ranks before the last of them.
     """
     found = [_Beam([Text()]) for _ in limits]
     rows = list(range(len(found)))
@@ -90,7 +93,7 @@ def search_beams(steps: Steps, starts: Ids, limits: Sequence[int], end: int, bea
             beam = found[row]
             width = len(beam.running)
             part = slice(place, place + width)
-            parents = _grow(beam, scores[part], ids[part], end, beams, limits[row])
+            parents = _grow(beam, scores[part], ids[part], end, beams, limits[row], per_token)
             if not beam.done:
                 still.append(row)
                 kept += [place + parent for parent in parents]
@@ -100,10 +103,10 @@ def search_beams(steps: Steps, starts: Ids, limits: Sequence[int], end: int, bea
         if rows:
             steps.keep(np.array(kept, dtype=np.int64))
             tokens = np.array(following, dtype=np.int64)[:, None]
-    return [max(beam.ended, key=lambda one: one[0])[1] for beam in found]
+    return [[text for _, text in beam.ended] for beam in found]
 
 
-def _grow(beam: _Beam, scores: Floats, ids: Ids, end: int, beams: int, limit: int) -> list[int]:
+def _grow(beam: _Beam, scores: Floats, ids: Ids, end: int, beams: int, limit: int, per_token: bool) -> list[int]:
     """Take one step of a row's search; return which running text each new one goes on from."""
     options = [
         (sum(text.scores) + float(score), parent, int(token), float(score))
@@ -117,13 +120,13 @@ def _grow(beam: _Beam, scores: Floats, ids: Ids, end: int, beams: int, limit: in
         text = beam.running[parent].extended(token, score)
         if token == end:
             if rank < beams:
-                beam.ended.append((total / len(text.ids), text))
+                beam.ended.append((total / len(text.ids) if per_token else total, text))
         elif len(grown) < beams:
             grown.append(text)
             parents.append(parent)
     beam.ended = sorted(beam.ended, key=lambda one: -one[0])[:beams]
     beam.running = grown
-    best = sum(grown[0].scores) / len(grown[0].ids)
+    best = sum(grown[0].scores) / (len(grown[0].ids) if per_token else 1)
     if len(grown[0].ids) >= limit:
         beam.ended = beam.ended or [(best, grown[0])]
         beam.done = True

@@ -95,12 +95,25 @@ class TorchGenerator:
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
     ) -> list[Generated]:
         """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
+        return [texts[0] for texts in self._write(sources, prompts, beams, 1)]
+
+    def generate_several(
+        self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, count: int
+    ) -> list[list[Generated]]:
+        """Return at most `count` texts for each source, the most probable first, by a search so wide."""
+        written = self._write(sources, prompts, count, count)
+        return [sorted(texts, key=lambda one: -one.score) for texts in written]
+
+    def _write(
+        self, sources: Sequence[Pieces], prompts: Sequence[Pieces] | None, beams: int, count: int
+    ) -> list[list[Generated]]:
+        """Return `count` texts of each source by a search `beams` wide, the best by score per token first."""
         encoded = self._encode_sources(sources)
         starts = decoder_starts(self.codec.decoder_start, prompts, len(sources))
-        results: list[Generated | None] = [None] * len(encoded)
+        results: list[list[Generated]] = [[] for _ in encoded]
         # A batch has starts of one length, so that no decoder's text needs padding on its left.
         order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
-        for batch in self._batches(order, [len(start) for start in starts]):
+        for batch in self._batches(order, [len(start) for start in starts], max(1, self.batch_size // beams)):
             read, mask = self._read([encoded[k] for k in batch])
             start = torch.tensor([starts[k] for k in batch], device=self.device)
             with torch.no_grad(), self._own_search():
@@ -109,12 +122,15 @@ class TorchGenerator:
                     attention_mask=mask,
                     decoder_input_ids=start,
                     num_beams=beams,
+                    num_return_sequences=count,
                 )
             texts = [self._until_end(row) for row in written[:, start.shape[1] :].tolist()]
-            scores = self._token_scores(read, mask, [starts[k] for k in batch], texts)
-            for k, ids, its in zip(batch, texts, scores, strict=True):
-                results[k] = Generated(self.codec.decode(ids), tuple(its))
-        return [one for one in results if one is not None]
+            owners = [place for place in range(len(batch)) for _ in range(count)]
+            rows = torch.tensor(owners, device=self.device)
+            scores = self._token_scores(_select(read, rows), mask[rows], [starts[batch[k]] for k in owners], texts)
+            for place, ids, its in zip(owners, texts, scores, strict=True):
+                results[batch[place]].append(Generated(self.codec.decode(ids), tuple(its)))
+        return results
 
     def score(
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
@@ -128,7 +144,7 @@ class TorchGenerator:
         results = [0.0] * len(encoded)
         # Rows of the same source stand together: it is read once for all of its targets.
         order = sorted(range(len(encoded)), key=lambda k: (len(encoded[k]), encoded[k], len(written[k])), reverse=True)
-        for batch in self._batches(order, [0] * len(order)):
+        for batch in self._batches(order, [0] * len(order), self.batch_size):
             unique = {encoded[k]: None for k in batch}
             place = {ids: number for number, ids in enumerate(unique)}
             read, mask = self._read(list(unique))
@@ -162,11 +178,11 @@ class TorchGenerator:
             )
         return encoded
 
-    def _batches(self, order: Sequence[int], groups: Sequence[int]) -> Iterator[list[int]]:
+    def _batches(self, order: Sequence[int], groups: Sequence[int], rows: int) -> Iterator[list[int]]:
         """Yield the numbers of the rows of each batch, in the order given; rows of two groups never share one."""
         batch: list[int] = []
         for k in order:
-            if batch and (len(batch) == self.batch_size or groups[k] != groups[batch[0]]):
+            if batch and (len(batch) == rows or groups[k] != groups[batch[0]]):
                 yield batch
                 batch = []
             batch.append(k)
