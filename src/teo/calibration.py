@@ -33,6 +33,8 @@ class Calibration:
 
     scores: tuple[float, ...]
     confidences: tuple[float, ...]
+    rest_weight: float = 1.0
+    """What the tokens after the first count in a score: the first one says whether to change, the rest what."""
 
     def __post_init__(self) -> None:
         if not self.scores or len(self.scores) != len(self.confidences):
@@ -45,21 +47,27 @@ class Calibration:
             raise InputError("calibration: expected scores that rise and confidences that do not fall")
         if self.confidences[0] < 0 or self.confidences[-1] > 1:
             raise InputError("calibration: expected confidences from 0 to 1")
+        if not 0 <= self.rest_weight <= 1:
+            raise InputError(f"calibration: rest_weight: expected 0 to 1, found {self.rest_weight}")
 
     def confidence(self, score: float) -> float:
         """Return the chance that a rewrite of this log-probability is right, to four places."""
         return round(float(np.interp(score, self.scores, self.confidences)), PLACES)
 
-    def to_dict(self) -> dict[str, list[float]]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the curve as `teo.json` holds it."""
-        return {"scores": list(self.scores), "confidences": list(self.confidences)}
+        return {
+            "scores": list(self.scores),
+            "confidences": list(self.confidences),
+            "rest_weight": self.rest_weight,
+        }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Calibration:
         """Return the curve that `to_dict` gave."""
         try:
             scores, confidences = (tuple(float(one) for one in stored[key]) for key in ("scores", "confidences"))
-            return cls(scores, confidences)
+            return cls(scores, confidences, float(stored.get("rest_weight", 1.0)))
         except (KeyError, TypeError, ValueError, InputError) as error:
             raise ModelError(f"teo.json: extra.calibration: not a calibration curve ({error})") from error
 
@@ -109,7 +117,9 @@ class Thresholds:
             raise ModelError(f"teo.json: extra.calibration: not a threshold for each language ({error})") from error
 
 
-def fit_isotonic(scores: Sequence[float], right: Sequence[bool], *, least: int = 20) -> Calibration:
+def fit_isotonic(
+    scores: Sequence[float], right: Sequence[bool], *, least: int = 20, rest_weight: float = 1.0
+) -> Calibration:
     """Return the non-decreasing curve nearest to the outcomes: pooled neighbours, joined by straight lines.
 
     Rows are first put in groups of at least `least` neighbours, so that no single row moves the curve. Between the
@@ -121,7 +131,8 @@ def fit_isotonic(scores: Sequence[float], right: Sequence[bool], *, least: int =
     cuts = _group_starts(x, least)
     weights = np.diff([*cuts, len(x)]).astype(np.float64)
     pools = _pool(np.add.reduceat(x, cuts) / weights, np.add.reduceat(y, cuts) / weights, weights)
-    return Calibration(tuple(centre for centre, _ in pools), tuple(round(mean, 6) for _, mean in pools))
+    centres, means = tuple(centre for centre, _ in pools), tuple(round(mean, 6) for _, mean in pools)
+    return Calibration(centres, means, rest_weight)
 
 
 def fit_temperature(scores: Sequence[float], right: Sequence[bool], *, points: int = 64) -> Calibration:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from teo.calibration import IDENTITY, PLACES, Calibration, Thresholds
+from teo.calibration import PLACES
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.edits import EditScript
 from teo.errors import InputError, TeoError
+from teo.evaluation.abstain import calibration_of
 from teo.evaluation.stages import Cast, fit_dialogue
 from teo.evaluation.variants import Prediction, Variant, find_variant, predict_several, require_read, require_roles
 from teo.folder import ModelFolder
@@ -49,7 +50,7 @@ class Rewriter:
         self._variant = _playable(variant or folder.variant)
         require_roles(self._variant, cast, tuple(folder.roles), name)
         self._name = name
-        self._calibration, self._thresholds = _calibrated(folder, self._variant.name)
+        self._calibration, self._thresholds = calibration_of(folder, self._variant.name)
         # Every player is loaded now: later there may be several threads, and no one to wait for.
         players = [cast.player(role) for group in self._variant.needs for role in group if cast.has(role)]
         self._generator: Generator = players[0].generator
@@ -237,9 +238,10 @@ class Rewriter:
     def _propose(self, task: _Task, prediction: Prediction) -> Alternative:
         """Return what a pipeline predicted as a rewrite of the user's own string, whatever the threshold."""
         utterance, score = task.dialogue.utterance, sum(prediction.scores.values())
+        evidence = prediction.evidence(self._calibration.rest_weight)
         script = edits_of(utterance, task.fitted, prediction.rewrite)
         operations = prediction.operations if prediction.operations is not None else _operations(script)
-        confidence = self._calibration.confidence(score)
+        confidence = self._calibration.confidence(evidence)
         return Alternative(script.apply(utterance), script, operations, confidence, round(score, PLACES))
 
     def _list(self, task: _Task, answer: Rewrite, found: Sequence[Prediction], count: int) -> Rewrite:
@@ -282,15 +284,6 @@ def _playable(name: str) -> Variant:
     if variant.name == "gold":
         raise InputError("variant: 'gold' reads the reference rewrites of a dataset; use it with `teo evaluate`")
     return variant
-
-
-def _calibrated(folder: ModelFolder, variant: str) -> tuple[Calibration, Thresholds]:
-    """Return a variant's calibration and thresholds; without its own, raw probability and the model's threshold."""
-    stored = folder.extra.get("calibration", {})
-    curve = stored.get(variant) if isinstance(stored, Mapping) else None
-    if curve is None:
-        return IDENTITY, Thresholds(folder.threshold)
-    return Calibration.from_dict(curve), Thresholds.from_dict(curve, folder.threshold)
 
 
 def _readable(dialogue: Dialogue, limit: int) -> Dialogue:

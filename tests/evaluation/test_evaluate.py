@@ -72,7 +72,6 @@ def test_bad_input_is_one_clear_line(model_folder: Path, rows_file: Path, tmp_pa
     table: list[tuple[Request, type[TeoError], str]] = [
         (request(model_folder, rows_file, out, variant="teoo"), InputError, "did you mean 'teo'?"),
         (request(tmp_path, rows_file, out), ModelError, "expected a teo model folder, found no teo.json"),
-        (Request("jsonl", rows_file, out, device="cpu"), ModelError, "pass --model with the folder"),
         (request(model_folder, rows_file, out, limit=0), InputError, "limit: expected a number of rows from 1 on"),
         (request(model_folder, rows_file, out, batch_size=0), InputError, "batch-size: expected a number of rows"),
         (request(model_folder, rows_file, out, split="dve"), InputError, "split: "),

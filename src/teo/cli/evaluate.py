@@ -15,13 +15,18 @@ def evaluate(
     path: Annotated[Path, typer.Option(help="The dataset's folder or its file.")],
     out: Annotated[Path, typer.Option(help="Folder for the results; a stopped run goes on where it was.")],
     split: Annotated[str, typer.Option(help="train, dev, train+dev, test or all (res200k also valid).")] = "test",
-    model: Annotated[Path | None, typer.Option(help="A model folder that training or export wrote.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="A model folder that training or export wrote; the embedded one by default.")
+    ] = None,
     variant: Annotated[
         str,
         typer.Option(
             help="teo, direct, gold, stage1, rfis, fast, fused, rerank, or all that the model can play.", metavar="NAME"
         ),
     ] = "teo",
+    abstain: Annotated[
+        bool, typer.Option("--abstain", help="Keep what the model's rules and thresholds keep, as teo rewrite does.")
+    ] = False,
     limit: Annotated[int | None, typer.Option(help="Only the first N rows.", metavar="N")] = None,
     batch_size: Annotated[int, typer.Option(help="Rows that the model reads at a time.", metavar="N")] = 32,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; an exported model runs on the CPU.")] = "auto",
@@ -51,6 +56,7 @@ def evaluate(
         bf16=bf16,
         seed=seed,
         options=read_options(option or ()),
+        abstain=abstain,
     )
     try:
         if variant == EVERY:

@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, help="only the first rows")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
+    parser.add_argument("--abstain", action="store_true", help="keep what the model's rules and thresholds keep")
     parser.add_argument("--bf16", action="store_true", help="half precision, on CUDA")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--option", action="append", default=[], help="an option of the dataset: history=last-two")

@@ -37,6 +37,8 @@ from teo.units import scoring_units
 
 _FEWEST = 40
 """Rows that a curve needs at least."""
+REST_WEIGHT = 0.05
+"""What the tokens after the first count: at 1, doubt about the words hides whether any are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +111,18 @@ class CalibrationReport:
         return asdict(self)
 
 
-def calibrate(model: Path, sets: Sequence[CalibrationSet], variant: str | None = None) -> CalibrationReport:
+def calibrate(
+    model: Path, sets: Sequence[CalibrationSet], variant: str | None = None, *, rest_weight: float = REST_WEIGHT
+) -> CalibrationReport:
     """Fit a model's confidence, write curve and thresholds into its teo.json, and return what they are worth."""
     system = System.load(model)
     chosen = find_variant(variant or system.folder.variant)
     require_roles(chosen, system, tuple(system.folder.roles), str(model))
-    measured = [judge_rows(system, chosen.name, one.rows) for one in sets]
+    measured = [judge_rows(system, chosen.name, one.rows, rest_weight) for one in sets]
     asked = [outcome for each in measured for outcome in each if outcome.asked]
     if len(asked) < _FEWEST:
         raise InputError(f"calibration: expected at least {_FEWEST} rows that the model is asked, found {len(asked)}")
-    curve = _fit(asked)
+    curve = _fit(asked, rest_weight)
     thresholds = choose_thresholds(curve, [(one.share, each) for one, each in zip(sets, measured, strict=True)])
     stored = dict(system.folder.extra.get("calibration", {}))
     stored[chosen.name] = {**curve.to_dict(), **thresholds.to_dict()}
@@ -140,12 +144,14 @@ def calibrate(model: Path, sets: Sequence[CalibrationSet], variant: str | None =
     )
 
 
-def judge_rows(system: System, variant: str, rows: Sequence[Row]) -> list[Outcome]:
+def judge_rows(system: System, variant: str, rows: Sequence[Row], rest_weight: float = REST_WEIGHT) -> list[Outcome]:
     """Return what a pipeline does with each row, in order; those that a rule keeps it is not asked."""
     kept = [reason_to_keep(row.dialogue) is not None for row in rows]
     asked = [row for row, keeps in zip(rows, kept, strict=True) if not keeps]
     predictions = iter(find_variant(variant).run(system, asked, 0))
-    return [_outcome(row, None if keeps else next(predictions)) for row, keeps in zip(rows, kept, strict=True)]
+    return [
+        _outcome(row, None if keeps else next(predictions), rest_weight) for row, keeps in zip(rows, kept, strict=True)
+    ]
 
 
 def choose_thresholds(curve: Calibration, sets: Sequence[tuple[float | None, Sequence[Outcome]]]) -> Thresholds:
@@ -163,12 +169,12 @@ def choose_thresholds(curve: Calibration, sets: Sequence[tuple[float | None, Seq
     return Thresholds(max(by_language.values(), default=0.0), by_language)
 
 
-def _outcome(row: Row, prediction: Prediction | None) -> Outcome:
+def _outcome(row: Row, prediction: Prediction | None, rest_weight: float) -> Outcome:
     """Return what became of a row, by a pipeline's prediction or, without one, by rule."""
     utterance, reference = row.dialogue.utterance, scoring_units(row.rewrite)
     script = edits_of(utterance, row.dialogue, prediction.rewrite if prediction else "")
     return Outcome(
-        score=sum(prediction.scores.values()) if prediction else 0.0,
+        score=prediction.evidence(rest_weight) if prediction else 0.0,
         right=scoring_units(script.apply(utterance)) == reference,
         complete=scoring_units(utterance) == reference,
         changed=bool(script),
@@ -181,8 +187,8 @@ def _language(outcomes: Sequence[Outcome]) -> str:
     return Counter(one.language for one in outcomes).most_common(1)[0][0]
 
 
-def _fit(outcomes: Sequence[Outcome]) -> Calibration:
-    return fit_isotonic([one.score for one in outcomes], [one.right for one in outcomes])
+def _fit(outcomes: Sequence[Outcome], rest_weight: float = 1.0) -> Calibration:
+    return fit_isotonic([one.score for one in outcomes], [one.right for one in outcomes], rest_weight=rest_weight)
 
 
 def _threshold(curve: Calibration, complete: Sequence[Outcome], share: float) -> float:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from teo.data import load_rows
-from teo.errors import InputError, MissingExtraError, ModelError, TeoError
+from teo.errors import InputError, MissingExtraError, TeoError
+from teo.evaluation.abstain import abstaining
 from teo.evaluation.analysis import analyse_errors, operations_match, rewrite_matches
 from teo.evaluation.predict import Record, Settings, predict
 from teo.evaluation.records import hash_rows, write_json, write_text
@@ -19,7 +20,7 @@ from teo.evaluation.system import System
 from teo.evaluation.variants import find_variant, require_roles
 from teo.metrics import StageFlow, final_em_from_rates, score_rows, stage_flow
 from teo.provenance import git_commit, versions
-from teo.runtime.locate import is_exported
+from teo.runtime.locate import is_exported, locate_model
 from teo.units import scoring_units
 
 _LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "torch", "transformers")
@@ -34,6 +35,7 @@ class Request:
     out: Path
     split: str = "test"
     model: Path | None = None
+    """The model's folder; None: the embedded model."""
     variant: str = "teo"
     limit: int | None = None
     """Only the first rows; a later run with more of them goes on."""
@@ -43,6 +45,8 @@ class Request:
     seed: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
     """The dataset's own options, such as TASK's history."""
+    abstain: bool = False
+    """Keep what the model's rules and thresholds keep, as a rewriter does."""
 
 
 def evaluate(request: Request, progress: TextIO | None = None) -> dict[str, Any]:
@@ -61,11 +65,12 @@ def predict_request(request: Request, stream: TextIO) -> tuple[list[Record], dic
     """Return the predictions of a request, and the settings and circumstances that they were made under."""
     variant = find_variant(request.variant)
     _check_numbers(request)
-    if request.model is None:
-        raise ModelError("model: expected a model folder, found none; pass --model with the folder that training wrote")
-    device = _choose_device(request, request.model)
-    system = System.load(request.model, device=device, bf16=request.bf16, batch_size=request.batch_size)
-    require_roles(variant, system, tuple(system.folder.roles), str(request.model))
+    model = locate_model(request.model)
+    device = _choose_device(request, model)
+    system = System.load(model, device=device, bf16=request.bf16, batch_size=request.batch_size)
+    require_roles(variant, system, tuple(system.folder.roles), str(model))
+    if request.abstain:
+        variant = abstaining(variant, system.folder)
     options: dict[str, Any] = dict(request.options)
     loaded = load_rows(request.data, request.path, request.split, **options)
     if loaded.skipped:
@@ -76,10 +81,10 @@ def predict_request(request: Request, stream: TextIO) -> tuple[list[Record], dic
         options=options,
         data_hash=hash_rows(loaded.rows),
         variant=variant.name,
-        model=request.model.resolve().name,
+        model=model.resolve().name,
         model_hash=system.fingerprint(role for group in variant.needs for role in group),
         seed=request.seed,
-        precision="bf16" if request.bf16 else "fp32",
+        precision=_precision(request, system),
     )
     run = {
         "device": device,
@@ -159,6 +164,14 @@ def _choose_device(request: Request, model: Path) -> str:
     from teo.runtime.torch_generator import choose_device  # torch is only needed from here on
 
     return choose_device(request.device)
+
+
+def _precision(request: Request, system: System) -> str:
+    """Return what the weights are computed in: an exported model says so itself."""
+    exported = system.folder.extra.get("export", {}).get("form", "none")
+    if exported != "none":
+        return str(exported)
+    return "bf16" if request.bf16 else "fp32"
 
 
 def _check_numbers(request: Request) -> None:

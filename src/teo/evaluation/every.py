@@ -12,6 +12,7 @@ from teo.evaluation.records import write_json, write_text
 from teo.evaluation.report import percent
 from teo.evaluation.system import System
 from teo.evaluation.variants import VARIANTS, Variant
+from teo.runtime.locate import locate_model
 
 EVERY = "all"
 """The variant's name that means: each that the model can play."""
@@ -20,9 +21,7 @@ _KEPT = ("n", "em", "bleu4", "run_f1")
 
 def evaluate_every(request: Request, progress: TextIO | None = None) -> dict[str, dict[str, Any]]:
     """Return the metrics of every variant that the model has the roles for, with variants.json and variants.md."""
-    if request.model is None:
-        raise ModelError("model: expected a model folder, found none; pass --model with the folder that training wrote")
-    system = System.load(request.model)
+    system = System.load(locate_model(request.model))
     playable = [variant for variant in VARIANTS.values() if _can_play(system, variant)]
     if not playable:
         raise ModelError(f"{request.model}: expected at least one role, found none that any variant needs")

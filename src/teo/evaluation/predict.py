@@ -36,7 +36,7 @@ class Settings:
     model_hash: str
     seed: int
     precision: str
-    """fp32 or bf16."""
+    """fp32, bf16 or int8."""
 
 
 def predict(

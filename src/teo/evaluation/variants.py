@@ -34,6 +34,13 @@ class Prediction:
     """False where a part of the operations could not be read or placed."""
     detail: Mapping[str, str | int] = field(default_factory=dict)
     """What only some variants have to say: the placed operations, which kind of candidate won."""
+    first: float | None = None
+    """Log-probability of the first token, where that token says whether anything is to be changed at all."""
+
+    def evidence(self, rest_weight: float = 1.0) -> float:
+        """Return the log-probability of all that was written, the tokens after such a first one counted in part."""
+        whole = sum(self.scores.values())
+        return whole if self.first is None else self.first + rest_weight * (whole - self.first)
 
 
 Run = Callable[[Cast, Sequence[Row], int], list[Prediction]]
@@ -114,7 +121,7 @@ def read_fast(cast: Cast, row: Row, one: Generated, truncation: Truncation) -> P
     executed = execute_pieces(one.pieces, row.dialogue.utterance)
     operations = format_operations(executed.edits.operations, cast.order)
     scores, detail = {"operations": one.score}, {"placed": format_placed(one.pieces)}
-    return Prediction(executed.text, operations, scores, truncation, executed.well_formed, detail)
+    return Prediction(executed.text, operations, scores, truncation, executed.well_formed, detail, _first(one))
 
 
 def predict_fused(cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Prediction]:
@@ -130,7 +137,8 @@ def read_fused(cast: Cast, row: Row, one: Generated, truncation: Truncation) -> 
     finished = len(before) < len(one.pieces)
     text = text_of(after).strip() if finished else row.dialogue.utterance
     operations = format_operations(parsed.operations, cast.order)
-    return Prediction(text, operations, {"joint": one.score}, truncation, parsed.well_formed and finished)
+    well_formed = parsed.well_formed and finished
+    return Prediction(text, operations, {"joint": one.score}, truncation, well_formed, first=_first(one))
 
 
 def predict_rerank(cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Prediction]:
@@ -214,6 +222,11 @@ def _write_and_read(cast: Cast, rows: Sequence[Row], role: str, read: Read, coun
         [read(cast, row, one, truncation) for one in texts]
         for row, texts, (_, truncation) in zip(rows, written, fitted, strict=True)
     ]
+
+
+def _first(one: Generated) -> float | None:
+    """Return the log-probability of a text's first token: an operation's marker, or that there is none."""
+    return one.token_scores[0] if one.token_scores else None
 
 
 def _best(predictions: Sequence[Sequence[Prediction]]) -> list[Prediction]:
