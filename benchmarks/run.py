@@ -26,12 +26,19 @@ def main() -> None:
 
     from teo.runtime.bench_peers import OursInTorch, TwoPassBart, measure_bart_start
 
-    ours = [Ours(options.model, count) for count in options.threads]
+    loaded = [Ours(options.model, count) for count in options.threads]
+    ours = [
+        *(
+            Ours(options.model, count, "fast", one.generator)
+            for count, one in zip(options.threads, loaded, strict=True)
+        ),
+        *loaded,
+    ]
     peers: list[Any] = [TwoPassBart(count) for count in options.threads]
     if options.trained:
         peers += [OursInTorch(weights_of(options.trained), count) for count in options.threads]
     processes = [measure_start(options.model), measure_bart_start()]
-    growth = measure_growth(ours[-1])
+    growth = measure_growth(ours[1])
     for name in options.names:
         rows = load_rows(name, options.data / name, "test").rows[: options.rows]
         report = race([*ours, *peers], make_work(ours[0].generator, rows), rounds=options.rounds, say=print)

@@ -37,7 +37,7 @@ class Sleeper:
 
 def test_systems_take_turns_and_are_compared_within_the_run() -> None:
     log: list[str] = []
-    work = [Work((1, 2), 1, 2)] * 5
+    work = [Work((1, 2), 1, 2, 1)] * 5
     report = race([Sleeper("a", 0.004, log), Sleeper("b", 0.016, log)], work, rounds=3, batch_size=4)
     assert log == ["a1", "b1", *["a1", "a4", "b1", "b4"], *["a1", "a1", "b1", "b1"], *["a1", "a4", "b1", "b4"]]
     fast, slow = report.speeds
@@ -103,6 +103,7 @@ def test_the_work_is_the_rows_true_lengths(model: Path) -> None:
     [work] = make_work(generator, [row])
     assert len(work.source) == 1 + 5 + 3, "[CLS], four characters and [SEP], two and [SEP]"
     assert (work.operations, work.rewrite) == (4, 5), "[I] 乔 峰 [SEP], then four characters and the end"
+    assert work.placed == 5, "[P] [I] 乔 峰 and the end"
 
 
 def test_the_command_writes_and_prints(model: Path, tmp_path: Path) -> None:
@@ -115,7 +116,10 @@ def test_the_command_writes_and_prints(model: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [*options, *extra], catch_exceptions=False)
     assert result.exit_code == 0
     stored = json.loads((tmp_path / "out" / "bench.json").read_text())
-    assert [one["name"] for one in stored["speeds"]] == ["teo, int8, 1 thread", "teo, transformers fp32, 1 thread"]
+    assert [one["name"] for one in stored["speeds"]] == [
+        "teo fused, int8, 1 thread",
+        "teo, transformers fp32, 1 thread",
+    ]
     assert stored["rows"] == 3
     assert stored["facts"]["model"] == "exported"
     assert [x for x, _ in stored["growth"]["tokens of the dialogue"]] == [16, 32, 64]

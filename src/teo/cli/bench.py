@@ -35,13 +35,15 @@ def bench(
 ) -> None:
     """Measure latency of one row and rows a second in batches; all systems in one run, by turns."""
     from teo.data import load_rows
+    from teo.folder import ModelFolder
     from teo.runtime.bench import Ours, make_work, measure_growth, measure_start, race
     from teo.runtime.locate import locate_model
 
     folder = locate_model(model)
     chosen = load_rows(data, path, split).rows[:rows]
     counts = threads or [1, 2]
-    ours = [Ours(folder, count) for count in counts]
+    variant = ModelFolder.load(folder).variant
+    ours = [Ours(folder, count, variant) for count in counts]
     contestants: list[Contestant] = [*ours, *_peers(peers, trained, counts)]
     report = race(
         contestants,

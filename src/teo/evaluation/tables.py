@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teo.errors import TeoError
+from teo.evaluation.abstain import SUFFIX
 from teo.evaluation.records import write_text
 from teo.evaluation.report import percent
 from teo.evaluation.stored import DATASETS, OUR_METRICS, Published, Stored, read_ours, read_published
@@ -24,13 +25,14 @@ precision and recall of restoration where they were printed.
 
 - **Bold** rows are ours; the others are as printed. A dash: not printed, or no such rows.
 - Pretraining names the pretrained weights that a system downloaded; "not stated" where the source of the figures does
-  not say. Ours say what they were pretrained and trained on.
+  not say. What ours were trained on is said at the end of the page.
 - Ours are scored on units of teo, characters or words ([metrics.md](metrics.md)); published figures rest on other
   tokenisers, on which EM depends least. F1 to F3 are restoration scores; published ones need not share one definition.
   Ours are RUN's, which is the wording of the paper's appendix (Pan's is in our files too). ROUGE-L of ours: by version
   0.3.2 / 1.0.1 of the package rouge.
 - Intervals are 95%. Complete and incomplete: EM on the utterances that need no rewriting, and on those that do.
-- Rows named gold are given the reference's operations.
+- Rows named gold are given the reference's operations. Rows named +threshold keep what the model is not sure of, as
+  `teo rewrite` does; the other rows of ours change whatever the model proposes.
 - REWRITE and TASK are published without a development set. The paper's development and test sets are the same rows
   ([paper.md](paper.md#where-the-paper-contradicts-itself)); ours is carved from train
   ([data.md](data.md#the-carved-development-set))."""
@@ -90,7 +92,8 @@ def _rank(one: Stored) -> tuple[int, str, int, str, str]:
     """Return the place of a row of ours: by dataset, model, variant as `teo evaluate` lists them, name and file."""
     variants = list(VARIANTS)
     variant = one.settings["variant"]
-    place = variants.index(variant) if variant in variants else len(variants)
+    bare = variant.removesuffix(SUFFIX)
+    place = 2 * variants.index(bare) + (variant != bare) if bare in variants else 2 * len(variants)
     return list(DATASETS).index(one.settings["data"]), one.model, place, one.name, one.file
 
 
@@ -115,9 +118,8 @@ def _compare(theirs: Sequence[Published], tested: Sequence[Stored]) -> str:
         for row in theirs
     ]
     for one in tested:
-        training = _plain(f"{one.pretraining}; trained on {one.trained_on}")
         figures = (" / ".join(percent(one.metrics[key]) for key in column.ours) for column in columns)
-        rows.append([_bold(_plain(one.name)), training, *map(_bold, figures), *map(_bold, _apart(one))])
+        rows.append([_bold(_plain(one.name)), _plain(one.pretraining), *map(_bold, figures), *map(_bold, _apart(one))])
     # Only our rows fill the last columns: without them they would be dashes all the way down.
     kept = [place for place in range(len(head)) if any(row[place] != "-" for row in rows)]
     return _table([head[place] for place in kept], ([row[place] for place in kept] for row in rows))

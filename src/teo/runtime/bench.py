@@ -26,6 +26,7 @@ from teo.data.row import Row
 from teo.errors import InputError, TeoError
 from teo.folder import ModelFolder
 from teo.layouts import Marker, operation_pieces, stage1_source
+from teo.placement import placed_pieces
 from teo.runtime.onnx_generator import OnnxGenerator
 from teo.runtime.search import search_greedily
 
@@ -40,6 +41,8 @@ class Work:
     source: tuple[int, ...]
     operations: int
     rewrite: int
+    placed: int
+    """Operations that carry their place: all that the variant fast writes."""
 
 
 class Contestant(Protocol):
@@ -114,18 +117,23 @@ class Report:
 
 
 class Ours:
-    """The exported model: operations and rewrite in one text, the dialogue read once."""
+    """The exported model, the dialogue read once: placed operations (fast), or operations and rewrite (fused)."""
 
-    def __init__(self, model: Path, threads: int) -> None:
+    def __init__(
+        self, model: Path, threads: int, variant: str = "fused", generator: OnnxGenerator | None = None
+    ) -> None:
         limit = ModelFolder.load(model).source_limit
-        self.generator = OnnxGenerator(weights_of(model), threads=threads, source_limit=limit)
-        self.name = f"teo, {self.generator.description.form}, {threads} thread{'s' if threads > 1 else ''}"
+        self.generator = generator or OnnxGenerator(weights_of(model), threads=threads, source_limit=limit)
+        self.fast = variant == "fast"
+        form, count = self.generator.description.form, f"{threads} thread{'s' if threads > 1 else ''}"
+        self.name = f"teo {variant}, {form}, {count}"
 
     def do(self, rows: Sequence[Work]) -> None:
         """Read and write these rows as one batch."""
-        start = self.generator.codec.decoder_start((Marker.WRITE_OPERATIONS,))
+        marker = Marker.WRITE_PLACED if self.fast else Marker.WRITE_OPERATIONS
+        start = self.generator.codec.decoder_start((marker,))
         steps = self.generator.read([one.source for one in rows])
-        limits = [one.operations + one.rewrite for one in rows]
+        limits = [one.placed if self.fast else one.operations + one.rewrite for one in rows]
         search_greedily(steps, np.array([start] * len(rows), dtype=np.int64), limits, _NEVER)
 
 
@@ -141,9 +149,10 @@ def make_work(generator: OnnxGenerator, rows: Sequence[Row]) -> list[Work]:
     work = []
     for row in rows:
         source = tuple(generator.codec.encode(stage1_source(row.dialogue))[-generator.source_limit :])
-        gold = derive_edits(row.dialogue.utterance, row.rewrite).operations
-        operations = len(generator.codec.encode((*operation_pieces(gold), Marker.SEP)))
-        work.append(Work(source, operations, len(generator.codec.encode_target((row.rewrite,)))))
+        script = derive_edits(row.dialogue.utterance, row.rewrite)
+        operations = len(generator.codec.encode((*operation_pieces(script.operations), Marker.SEP)))
+        placed = len(generator.codec.encode_target(placed_pieces(script, row.dialogue.utterance)))
+        work.append(Work(source, operations, len(generator.codec.encode_target((row.rewrite,))), placed))
     return work
 
 
@@ -187,7 +196,7 @@ def measure_growth(ours: Ours, *, rounds: int = 3) -> dict[str, list[tuple[int, 
     last = len(ours.generator.embedding)
 
     def row(length: int) -> Work:
-        return Work(tuple(int(k) for k in rng.integers(last // 2, last, length)), 8, 12)
+        return Work(tuple(int(k) for k in rng.integers(last // 2, last, length)), 8, 12, 10)
 
     def cost(rows: list[Work]) -> float:
         return statistics.median(_timed(lambda: ours.do(rows)) for _ in range(rounds)) * 1000 / len(rows)
