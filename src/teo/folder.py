@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from teo.errors import ModelError
+from teo.files import write_json
 
 FORMAT_VERSION = 1
 ROLES = ("stage1", "stage2", "rfis", "direct", "fast", "fused")
@@ -45,12 +46,7 @@ class ModelFolder:
     def save(self, path: Path) -> None:
         """Write `teo.json` into a folder, whole or not at all."""
         path.mkdir(parents=True, exist_ok=True)
-        beside = path / "teo.json.part"
-        beside.write_text(
-            json.dumps({"format": FORMAT_VERSION, **asdict(self)}, ensure_ascii=False, indent=1) + "\n",
-            encoding="utf-8",
-        )
-        beside.replace(path / "teo.json")
+        write_json(path / "teo.json", {"format": FORMAT_VERSION, **asdict(self)})
 
     @classmethod
     def load(cls, path: Path) -> ModelFolder:

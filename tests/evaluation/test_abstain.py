@@ -72,14 +72,14 @@ def test_it_says_what_a_rewriter_says(tmp_path: Path) -> None:
     from teo.data.writing import write_jsonl
 
     write_jsonl(tmp_path / "rows.jsonl", lines)
-    request = Request("jsonl", tmp_path / "rows.jsonl", tmp_path / "out", variant="fused", abstain=True)
+    rewriter = Rewriter.from_pretrained()
+    request = Request("jsonl", tmp_path / "rows.jsonl", tmp_path / "out", variant=rewriter.variant, abstain=True)
     metrics = evaluate(request)
-    assert metrics["settings"]["variant"] == "fused+threshold"
+    assert metrics["settings"]["variant"] == f"{rewriter.variant}+threshold"
     assert metrics["settings"]["precision"] == "int8"
     import json
 
     written = [json.loads(line) for line in (tmp_path / "out" / "predictions.jsonl").read_text("utf-8").splitlines()]
-    rewriter = Rewriter.from_pretrained()
     assert [one["prediction"] for one in written] == [
         rewriter.rewrite(d.history, d.utterance).rewrite for d in dialogues
     ]

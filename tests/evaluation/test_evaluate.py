@@ -12,10 +12,10 @@ from teo.errors import DataError, InputError, MissingExtraError, ModelError, Teo
 from teo.evaluation.__main__ import main
 from teo.evaluation.evaluate import Request, evaluate
 from teo.evaluation.plots import draw_flow
-from teo.evaluation.records import write_text
 from teo.evaluation.report import format_report
 from teo.evaluation.summary import read_options
 from teo.evaluation.variants import VARIANTS
+from teo.files import write_text
 from teo.metrics import StageFlow
 
 PNG = b"\x89PNG"

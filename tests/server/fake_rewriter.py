@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from teo.alignment import derive_edits
 from teo.dialogue import Dialogue
@@ -33,6 +33,7 @@ class FakeRewriter:
     """Deterministic and quick; it keeps what it was asked, and can be slow or fail when told to."""
 
     name, variant, threshold = "fake", "rule", 0.5
+    thresholds: ClassVar[dict[str, float]] = {"zh": 0.5}
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds

@@ -369,7 +369,8 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(ask: Ask) -> None:
 def test_health_names_the_model(ask: Ask) -> None:
     answer = ask("GET", "/health").json()
     assert answer | {"version": ""} == {
-        "status": "ok", "version": "", "model": "fake", "variant": "rule", "threshold": 0.5, "queue": 0,
+        "status": "ok", "version": "", "model": "fake", "variant": "rule",
+        "threshold": 0.5, "thresholds": {"zh": 0.5}, "queue": 0,
     }  # fmt: skip
 
 

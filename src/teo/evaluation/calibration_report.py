@@ -10,8 +10,8 @@ from teo.calibration import LANGUAGES, RiskPoint
 from teo.errors import InputError, MissingExtraError
 from teo.evaluation.calibrate import CalibrationReport, SetReport
 from teo.evaluation.plots import draw_reliability, draw_risk_coverage
-from teo.evaluation.records import write_json, write_text
 from teo.evaluation.report import format_table, percent
+from teo.files import write_json, write_text
 
 _RELIABILITY, _RISK = "reliability.png", "risk_coverage.png"
 _COVERAGES = tuple(tenth / 10 for tenth in range(1, 11))

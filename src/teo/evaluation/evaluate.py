@@ -14,10 +14,11 @@ from teo.errors import InputError, MissingExtraError, TeoError
 from teo.evaluation.abstain import abstaining
 from teo.evaluation.analysis import analyse_errors, operations_match, rewrite_matches
 from teo.evaluation.predict import Record, Settings, predict
-from teo.evaluation.records import hash_rows, write_json, write_text
+from teo.evaluation.records import hash_rows
 from teo.evaluation.report import format_report
 from teo.evaluation.system import System
 from teo.evaluation.variants import find_variant, require_roles
+from teo.files import write_json, write_text
 from teo.metrics import StageFlow, final_em_from_rates, score_rows, stage_flow
 from teo.provenance import git_commit, versions
 from teo.runtime.locate import is_exported, locate_model

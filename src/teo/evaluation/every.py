@@ -8,10 +8,10 @@ from typing import Any, TextIO
 
 from teo.errors import ModelError
 from teo.evaluation.evaluate import Request, evaluate
-from teo.evaluation.records import write_json, write_text
 from teo.evaluation.report import percent
 from teo.evaluation.system import System
 from teo.evaluation.variants import VARIANTS, Variant
+from teo.files import write_json, write_text
 from teo.runtime.locate import locate_model
 
 EVERY = "all"

@@ -8,7 +8,7 @@ from typing import Any
 
 from teo.calibration import Bin, RiskPoint
 from teo.errors import MissingExtraError
-from teo.evaluation.records import write_whole
+from teo.files import write_whole
 from teo.metrics.flow import StageFlow
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from teo.errors import InputError, TeoError
 from teo.evaluation.analysis import rewrite_matches
 from teo.evaluation.predict import PREDICTIONS
-from teo.evaluation.records import write_json, write_whole
+from teo.files import write_json, write_whole
 from teo.units import scoring_units
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from teo.errors import TeoError
 from teo.evaluation.abstain import SUFFIX
-from teo.evaluation.records import write_text
 from teo.evaluation.report import percent
 from teo.evaluation.stored import DATASETS, OUR_METRICS, Published, Stored, read_ours, read_published
 from teo.evaluation.variants import VARIANTS
+from teo.files import write_text
 
 _INTRO = """\
 # Results

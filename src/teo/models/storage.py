@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from teo.errors import ModelError
+from teo.files import write_whole
 from teo.models.backbone import TeoForConditionalGeneration
 from teo.models.configuration import TeoConfig
 
@@ -50,9 +51,7 @@ def save_bytes(model: TeoForConditionalGeneration, tokenizer_folder: Path, path:
         scale = weight.detach().float().abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
         stored[name] = (weight.detach().float() / scale).round().to(torch.int8)
         stored[name + _SCALE] = scale.squeeze(1)
-    beside = path / f"{BYTES}.part"
-    save_file(stored, str(beside))
-    beside.replace(path / BYTES)
+    write_whole(path / BYTES, lambda beside: save_file(stored, str(beside)))
     model.config.save_pretrained(path)
     for name in _TOKENIZER:
         shutil.copyfile(tokenizer_folder / name, path / name)

@@ -210,6 +210,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
             model=rewriter.name,
             variant=rewriter.variant,
             threshold=rewriter.threshold,
+            thresholds=rewriter.thresholds,
             queue=service.batcher.waiting,
         )
 

@@ -39,6 +39,10 @@ class ServedRewriter(Protocol):
     def threshold(self) -> float:
         """The confidence below which an utterance is kept."""
 
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The thresholds of the languages that have their own."""
+
     def try_many(
         self,
         dialogues: Sequence[Dialogue],

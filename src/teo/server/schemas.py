@@ -203,6 +203,7 @@ class Health(BaseModel):
     model: str
     variant: str
     threshold: float
+    thresholds: dict[str, float] = {}
     queue: int
 
 

@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from teo.files import write_whole
 from teo.models.backbone import TeoForConditionalGeneration
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
@@ -150,11 +151,9 @@ class Loop:
             self.clock = Clock(**stored["clock"])
 
     def _save(self) -> None:
-        beside = self.output / f"{CHECKPOINT}.part"
         clock = {"step": self.clock.step, "seconds": self.clock.seconds}
         stored = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "clock": clock}
-        torch.save(stored, beside)
-        beside.replace(self.output / CHECKPOINT)
+        write_whole(self.output / CHECKPOINT, lambda beside: torch.save(stored, beside))
 
 
 def _optimizer(model: nn.Module, settings: LoopSettings, device: torch.device) -> torch.optim.Optimizer:

@@ -15,6 +15,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from teo.errors import DataError
+from teo.files import write_whole
 from teo.layouts import Marker
 from teo.models.tokenizer import EOS, SPECIAL_TOKENS
 
@@ -69,10 +70,7 @@ def _stream(dialogues: Iterable[list[str]], tokenizer: Tokenizer) -> np.ndarray:
 
 def save_stream(stream: np.ndarray, path: Path) -> None:
     """Write a token stream, whole or not at all."""
-    beside = path.with_name(path.name + ".part")
-    with beside.open("wb") as out:
-        np.save(out, stream)
-    beside.replace(path)
+    write_whole(path, lambda beside: np.save(beside, stream))  # the name ends in .npy, or numpy would add it
 
 
 def make_stream(shard: Path, stream: Path, tokenizer: str) -> None:

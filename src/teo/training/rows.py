@@ -12,6 +12,7 @@ from typing import Any
 
 from teo.data import load_rows
 from teo.data.row import Row
+from teo.data.writing import write_jsonl
 from teo.edits import Operation, Order, format_operations, parse_operations
 from teo.errors import DataError
 from teo.training.config import SYNTHETIC, DataSettings
@@ -79,12 +80,8 @@ def hash_files(sources: Sequence[Path]) -> list[dict[str, Any]]:
 
 def write_operations(path: Path, rows: Sequence[Row], operations: Sequence[Sequence[Operation]], order: Order) -> None:
     """Write predicted operations as JSONL rows {"id", "operations"}."""
-    beside = path.with_name(path.name + ".part")
-    with beside.open("w", encoding="utf-8") as out:
-        for row, predicted in zip(rows, operations, strict=True):
-            line = {"id": row.id, "operations": format_operations(predicted, order)}
-            out.write(json.dumps(line, ensure_ascii=False) + "\n")
-    beside.replace(path)
+    pairs = zip(rows, operations, strict=True)
+    write_jsonl(path, ({"id": row.id, "operations": format_operations(its, order)} for row, its in pairs))
 
 
 def read_operations(path: Path) -> dict[str, tuple[Operation, ...]]:

@@ -7,12 +7,11 @@ ignores the history none but the complete ones.
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 from teo.data.row import Row
+from teo.data.writing import write_jsonl
 from teo.dialogue import Dialogue
 
 SPLIT_ROWS = {"train": 2000, "dev": 100, "test": 200}
@@ -67,13 +66,6 @@ def write_rows(folder: Path, seed: int = 0, rows: dict[str, int] | None = None) 
     folder.mkdir(parents=True, exist_ok=True)
     reached = 0  # the splits follow each other in one draw, so no dialogue is in two of them
     for split, count in counts.items():
-        _write_jsonl(folder / f"{split}.jsonl", drawn[reached : reached + count])
+        write_jsonl(folder / f"{split}.jsonl", (row.to_dict() for row in drawn[reached : reached + count]))
         reached += count
     return folder
-
-
-def _write_jsonl(path: Path, rows: Sequence[Row]) -> None:
-    beside = path.with_name(path.name + ".part")
-    lines = (json.dumps(row.to_dict(), ensure_ascii=False) for row in rows)
-    beside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    beside.replace(path)

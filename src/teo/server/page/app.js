@@ -201,7 +201,7 @@ function renderAnswer({ record, sent, milliseconds, timing }) {
   find("operations").replaceChildren(...(operations.length ? operations : [make("span", "hint", say("noOperations"))]));
   find("confidence").value = record.confidence;
   find("confidence-value").textContent = record.confidence.toFixed(2);
-  const threshold = sent.min_confidence ?? state.health?.threshold;
+  const threshold = sent.min_confidence ?? ownThreshold([...sent.history, sent.utterance]);
   find("threshold-used").textContent = threshold === undefined ? "" : say("thresholdUsed", { value: threshold.toFixed(2) });
   find("latency").textContent = `${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`;
   const parts = Object.fromEntries([...timing.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, value]) => [name, Number(value).toFixed(1)]));
@@ -230,10 +230,20 @@ function chooseForm(tab) {
 
 // ---- the rest of the page ----
 
+const CJK = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
+
+function ownThreshold(turns) {
+  if (!state.health) return undefined;
+  return state.health.thresholds[turns.some((turn) => CJK.test(turn)) ? "zh" : "en"] ?? state.health.threshold;
+}
+
 function renderServed() {
   if (!state.health) return;
   find("served").textContent = say("served", state.health);
-  find("own-threshold-text").textContent = say("ownThresholdIs", { value: state.health.threshold.toFixed(2) });
+  const named = Object.entries(state.health.thresholds).map(([language, value]) => `${language} ${value.toFixed(2)}`);
+  find("own-threshold-text").textContent = say("ownThresholdIs", {
+    value: named.length ? named.join(", ") : state.health.threshold.toFixed(2),
+  });
 }
 
 function chooseLanguage(language) {
