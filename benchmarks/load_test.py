@@ -31,9 +31,9 @@ from typing import Any
 DIALOGUES: list[tuple[list[str], str]] = [
     (["Did Marie Curie discover radium alone?", "No, together with Pierre Curie."], "When did he die?"),
     (["Can I book a table at Luigi's for Friday?", "Luigi's is fully booked on Friday."], "What about Saturday?"),
-    (["I finally watched The Kite Runner.", "I heard Khaled Hosseini wrote the novel."], "Yes, he is the author."),
-    (["你看过三体吗", "看过，我最喜欢罗辑"], "为什么喜欢他"),
-    (["杭州周末会下雨吗", "杭州周末是晴天"], "那苏州呢"),
+    (["Who played the Joker in The Dark Knight?", "Heath Ledger."], "Did he win an Oscar for it?"),
+    (["你喜欢周杰伦吗", "喜欢"], "他哪年出生的"),
+    (["西安今天天气怎么样", "西安今天多云转小雨"], "明天呢"),
     (["我昨天买了一台新相机", "花了多少钱"], "三千多"),
     (["We stayed in Porto for a week, right by the river.", "Was the weather good?", "It rained twice.",
       "Porto is lovely all the same."], "Would you go there again?"),

@@ -15,8 +15,8 @@ from typing import Any
 ITEMS: list[dict[str, Any]] = [
     {"history": ["Did Marie Curie discover radium alone?", "No, together with Pierre Curie."],
      "utterance": "When did he die?"},
-    {"messages": [{"role": "user", "content": "你看过三体吗"}, {"role": "assistant", "content": "看过，我最喜欢罗辑"},
-                  {"role": "user", "content": "为什么喜欢他"}]},
+    {"messages": [{"role": "user", "content": "你喜欢周杰伦吗"}, {"role": "assistant", "content": "喜欢"},
+                  {"role": "user", "content": "他哪年出生的"}]},
 ]  # fmt: skip
 
 

@@ -45,4 +45,4 @@ def test_problems_become_the_clients_own_errors(live_server: Callable[..., Any])
 
 def test_the_plain_http_example(example: Callable[[str], Any], live_server: Callable[..., Any]) -> None:
     with live_server(token="secret") as url:
-        assert example("http_client").main(url, "secret") == ["When did Pierre Curie die?", "为什么喜欢罗辑"]
+        assert example("http_client").main(url, "secret") == ["When did Pierre Curie die?", "周杰伦哪年出生的"]

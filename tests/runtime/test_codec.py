@@ -170,3 +170,14 @@ def test_a_model_without_an_end_token_is_one_clear_line() -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))
     with pytest.raises(ModelError, match="expected token ids for its start, end and padding"):
         Codec(tokenizer, SimpleNamespace())
+
+
+def test_a_joiner_that_joins_nothing_is_left_out() -> None:
+    codec = build_random(RandomModel(family="teo", width=8, layers=1, heads=1), TEXTS)[1]
+    joiner = codec.tokenizer.convert_tokens_to_ids("⁀")
+    word, chinese = list(codec.encode_text("batman")), list(codec.encode_text("段誉"))
+    end = [codec.eos_id]
+    assert codec.decode([*chinese, joiner, *word, *end]) == ("段誉batman",), "it takes back the space of the word"
+    assert codec.decode([*chinese, joiner, *end]) == ("段誉",), "a decoder that stops behind it"
+    assert codec.decode([*chinese, joiner, *chinese, *end]) == ("段誉段誉",), "nothing to take back"
+    assert codec.decode([*codec.encode_text("a⁀"), *end]) == ("a⁀",), "a user's own sign stays"

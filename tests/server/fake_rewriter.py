@@ -21,10 +21,10 @@ MOST_TURNS = 50
 SCRIPT = {
     "When did he die?": "When did Pierre Curie die?",
     "What about Saturday?": "What about booking a table at Luigi's for Saturday?",
-    "Yes, he is the author.": "Yes, Khaled Hosseini is the author of The Kite Runner.",
-    "为什么喜欢他": "为什么喜欢罗辑",
-    "那苏州呢": "那苏州周末会下雨吗",
-    "三千多": "新相机花了三千多",
+    "Did he win an Oscar for it?": "Did Heath Ledger win an Oscar for it as the Joker?",
+    "他哪年出生的": "周杰伦哪年出生的",
+    "明天呢": "西安明天天气怎么样呢",
+    "为什么喜欢": "为什么喜欢吃火锅",
 }
 """What the page's samples are rewritten to."""
 

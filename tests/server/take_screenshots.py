@@ -39,8 +39,8 @@ def main(url: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        take(browser, url, folder / "page-wide.png", width=1240, scheme="light", language="en-US", sample="kite")
-        take(browser, url, folder / "page-phone.png", width=390, scheme="light", language="zh-CN", sample="luoji")
+        take(browser, url, folder / "page-wide.png", width=1240, scheme="light", language="en-US", sample="joker")
+        take(browser, url, folder / "page-phone.png", width=390, scheme="light", language="zh-CN", sample="zhou")
         take(browser, url, folder / "page-dark.png", width=1240, scheme="dark", language="en-US", sample="curie")
         browser.close()
 

@@ -189,11 +189,11 @@ def test_a_server_with_a_token_asks_for_it(open_page: Callable[..., Any]) -> Non
 def test_the_language_switches_everything(open_page: Callable[..., Any]) -> None:
     page = open_page(language="zh-CN")
     assert page.inner_text("h2 >> nth=0") == "对话"
-    page.click('[data-sample="luoji"]')
+    page.click('[data-sample="zhou"]')
     page.wait_for_selector("#text ins")
-    assert page.text_content("#text ins") == "罗辑"
+    assert page.text_content("#text ins") == "周杰伦"
     page.locator("#text .edit").first.hover()
-    assert page.text_content("#tip") == "“他”改为“罗辑”。\n出自第 2 句。"
+    assert page.text_content("#tip") == "“他”改为“周杰伦”。\n出自第 1 句。"
     page.click('[data-language="en"]')
     assert page.inner_text("h2 >> nth=0") == "Dialogue"
     assert page.evaluate("document.documentElement.lang") == "en"
@@ -225,7 +225,7 @@ def test_the_threshold_is_the_users_to_move(open_page: Callable[..., Any]) -> No
     page.wait_for_selector("#answer:not([hidden])")
     assert "confidence is below the threshold" in page.inner_text("#verdict")
     page.click(".options summary")
-    assert "(0.50)" in page.inner_text(".check")
+    assert "(zh 0.50)" in page.inner_text(".check")
     page.uncheck("#own-threshold")
     page.fill("#threshold", "0.2")
     assert page.inner_text("#verdict") == "The dialogue has changed since this rewrite."
@@ -268,7 +268,7 @@ def test_snippets_are_the_request(open_page: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(("width", "columns"), [(390, 1), (320, 1), (820, 1), (1200, 2)])
 def test_the_layout_fits_the_width(open_page: Callable[..., Any], width: int, columns: int) -> None:
     page = open_page(width=width)
-    page.click('[data-sample="kite"]')
+    page.click('[data-sample="joker"]')
     page.wait_for_selector("#text ins")
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out sideways"
     left, right = (page.locator(name).bounding_box() for name in ("#dialogue", "#result"))
@@ -292,7 +292,7 @@ def test_the_layout_fits_the_width(open_page: Callable[..., Any], width: int, co
 
 def test_text_is_legible_in_light_and_dark(open_page: Callable[..., Any]) -> None:
     page = open_page()
-    page.click('[data-sample="kite"]')
+    page.click('[data-sample="joker"]')
     page.wait_for_selector("#text ins")
     for theme in ("light", "dark"):
         if page.evaluate("document.documentElement.dataset.theme") != theme:
@@ -323,7 +323,7 @@ CONTRAST = """() => {
 
 def test_the_keyboard_reaches_everything(open_page: Callable[..., Any]) -> None:
     page = open_page()
-    page.click('[data-sample="kite"]')
+    page.click('[data-sample="joker"]')
     page.wait_for_selector("#text ins")
     page.evaluate("document.activeElement.blur()")
     reached = set()

@@ -19,7 +19,7 @@ SAMPLES: tuple[tuple[str, ...], ...] = (
         "Da Vinci Pizzeria serves pizza.",
         "Where is it?",
     ),
-    ("Who wrote Pride and Prejudice?", "Jane Austen wrote it in 1813.", "Did she write anything else?"),
+    ("Who wrote Pride and Prejudice?", "Jane Austen wrote it in 1813.", "When was she born?"),
     ("What is the capital of France?", "Paris.", "Thank you very much!"),
     ("天龙八部里你最喜欢谁", "我最喜欢乔峰", "为什么喜欢他"),
     ("西安今天天气怎么样", "西安今天多云转小雨", "明天呢"),
@@ -30,7 +30,7 @@ SAMPLES: tuple[tuple[str, ...], ...] = (
 BY_HAND: tuple[str, ...] = (
     "It is Ben Affleck who acted as Batman.",
     "Where is Da Vinci Pizzeria?",
-    "Did Jane Austen write anything else?",
+    "When was Jane Austen born?",
     "Thank you very much!",
     "为什么喜欢乔峰",
     "西安明天天气怎么样",

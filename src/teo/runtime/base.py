@@ -82,3 +82,22 @@ def cut_at_markers(
         elif number not in silent:
             run.append(number)
     return (*pieces, *text(run))
+
+
+class Joiner:
+    """The backbone's sign that takes back the space of the word after it; alone it says nothing and is left out."""
+
+    SIGN = "⁀"
+
+    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+        self._own = vocabulary.get(self.SIGN)
+        joins = () if self._own is None else vocabulary.items()
+        # After a joiner comes a word with its space, or the digit that makes the joiner a user's own sign.
+        self._joins = frozenset(number for token, number in joins if token[:1] in ("▁", "0", "1"))
+
+    def clean(self, ids: Sequence[int]) -> list[int]:
+        """Return a text's ids without joiners that join nothing: a decoder may stop behind one."""
+        if self._own is None or self._own not in ids:
+            return list(ids)
+        following = (*ids[1:], None)
+        return [one for one, after in zip(ids, following, strict=True) if one != self._own or after in self._joins]

@@ -15,7 +15,7 @@ from typing import Any
 
 from teo.errors import ModelError
 from teo.layouts import Marker, Pieces
-from teo.runtime.base import cut_at_markers
+from teo.runtime.base import Joiner, cut_at_markers
 from teo.units import is_cjk, join_units
 
 THEN = "[THEN]"
@@ -42,6 +42,7 @@ class Codec:
         self._start = _decoder_start(tokenizer, config)
         self._silent = {self.pad_id, tokenizer.bos_token_id, tokenizer.cls_token_id}
         self._reserved = _reserved_ids(tokenizer)
+        self._joiner = Joiner(tokenizer.get_vocab())
         self._prefixed = self._plain_ids("a a") != self._plain_ids("a") * 2
         self._spaced = " " in tokenizer.decode(self._plain_ids("中文"), clean_up_tokenization_spaces=False).strip()
         self.encode_text = lru_cache(_CACHED_TEXTS)(self._encode_text)
@@ -115,7 +116,9 @@ class Codec:
         if self._spaced:
             text = _join_wordpieces(self.tokenizer.convert_ids_to_tokens(list(ids)))
         else:
-            text = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            text = self.tokenizer.decode(
+                self._joiner.clean(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
             text = text.removeprefix(" ") if self._prefixed else text
         return [text] if text else []
 

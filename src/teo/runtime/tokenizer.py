@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from teo.errors import ModelError
 from teo.layouts import Marker, Pieces
-from teo.runtime.base import cut_at_markers
+from teo.runtime.base import Joiner, cut_at_markers
 
 _CACHED_TEXTS = 1 << 13
 _CACHED_CHARACTERS = 4096
@@ -33,6 +33,7 @@ class TokenizerCodec:
         self._ids = {marker: _marker_id(tokenizer, marker) for marker in Marker}
         self._markers = {number: marker for marker, number in self._ids.items() if marker is not Marker.CLS}
         self._silent = {pad_id, self._ids[Marker.CLS]}
+        self._joiner = Joiner(tokenizer.get_vocab())
         self._encode_cached = lru_cache(_CACHED_TEXTS)(self._encode_text)
 
     @classmethod
@@ -86,7 +87,7 @@ class TokenizerCodec:
         return tuple(self.tokenizer.encode(clean, add_special_tokens=False).ids)
 
     def _text(self, ids: Sequence[int]) -> list[str]:
-        text = self.tokenizer.decode(list(ids), skip_special_tokens=False) if ids else ""
+        text = self.tokenizer.decode(self._joiner.clean(ids), skip_special_tokens=False) if ids else ""
         return [text] if text else []
 
 

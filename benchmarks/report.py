@@ -1,0 +1,120 @@
+"""`python benchmarks/report.py results docs/performance.md`: the page on speed, every figure from a stored file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from teo.files import write_text
+
+_INTRO = """\
+# Performance
+
+Made from the files in `results` by `python benchmarks/report.py results docs/performance.md`;
+[benchmarks](../benchmarks/README.md) says how each was measured. Machines are noisy: the ratios within a run are worth
+quoting, not the times."""
+_RACE = """\
+Every system reads and writes as many tokens as the test rows have ({rows} rows, {rounds} interleaved rounds, medians).
+`fast` is the embedded model's own variant; `fused` also writes the rewrite. The BART-base-shaped model has random
+weights, in float32, and makes two passes, as the paper's system does. {machine}."""
+
+
+def render(results: Path) -> str:
+    """Return the page."""
+    parts = [_INTRO, "## Against two passes of BART-base"]
+    races = {name: _read(results / "performance" / name / "bench.json") for name in ("rewrite", "task")}
+    first = next(iter(races.values()))
+    parts.append(_RACE.format(rows=first["rows"], rounds=first["rounds"], machine=first["facts"]["machine"]))
+    for name, race in races.items():
+        parts += [f"On {name.upper()}:", _race_table(race)]
+    parts += ["## Start, memory, size", _process_table(first, _read(results / "performance" / "install.json"))]
+    parts += ["## How cost grows", "![cost by length and by batch size](images/growth.png)"]
+    for what, points in first["growth"].items():
+        parts.append(_table((what, *(str(x) for x, _ in points)), [("ms per row", *(f"{y:.1f}" for _, y in points))]))
+    load, kill = _read(results / "load" / "load.json"), _read(results / "load-kill" / "load.json")
+    parts += ["## Under load", _load_text(load), _load_table(load), _kill_text(kill)]
+    parts += ["## What should not matter", _robust_table(results / "robustness")]
+    return "\n\n".join(parts) + "\n"
+
+
+def _race_table(race: dict[str, Any]) -> str:
+    size = race["speeds"][0]["batch_size"]
+    bart = {_threads(one["name"]): one for one in race["speeds"] if "BART" in one["name"]}
+    head = ("system", "ms, one row", "BART's latency / its", f"rows/s, batch {size}", "its rows/s / BART's")
+    rows = []
+    for one in race["speeds"]:
+        other = bart[_threads(one["name"])]
+        rows.append(
+            (
+                one["name"],
+                f"{one['latency_ms']:.1f}",
+                f"{other['latency_ms'] / one['latency_ms']:.1f}",
+                f"{one['rows_per_s']:.1f}",
+                f"{one['rows_per_s'] / other['rows_per_s']:.1f}",
+            )
+        )
+    return _table(head, rows)
+
+
+def _threads(name: str) -> str:
+    return name.rpartition(", ")[2]
+
+
+def _process_table(race: dict[str, Any], install: dict[str, Any]) -> str:
+    rows = [(one["name"], f"{one['seconds']:.2f}", f"{one['peak_mb']:.0f}") for one in race["processes"]]
+    table = _table(("process", "start to first rewrite, s", "peak memory, MB"), rows)
+    return (
+        f"{table}\n\n`pip install .` into an empty environment takes {install['installed_mb']:.0f} MB in all, the "
+        f"model's {install['model_mb']:.0f} MB included, without torch. `teo rewrite` from process start to its "
+        f"output: {install['rewrite_s']:.2f} s (median of {install['runs']})."
+    )
+
+
+def _load_text(load: dict[str, Any]) -> str:
+    memory = ", ".join(f"{one:.0f}" for one in load["memory_mb"])
+    return (
+        f"{load['clients']} clients on loopback for {load['seconds']:.0f} s each against `teo serve` with its batches "
+        f"and against the same server with batches of one, by turns. Batching answers {load['gain']} times as many "
+        f"requests a second. Memory of the batching server after each turn: {memory} MB."
+    )
+
+
+def _load_table(load: dict[str, Any]) -> str:
+    names = {"batching": "batches", "one_at_a_time": "one at a time"}
+    head = ("server", "requests", "failed", "requests/s", "p50, ms", "p90", "p95", "p99", "most")
+    keys = ("requests", "failed", "requests_per_second", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms")
+    return _table(head, [(said, *(str(load[name][key]) for key in keys)) for name, said in names.items()])
+
+
+def _kill_text(kill: dict[str, Any]) -> str:
+    return (
+        f"Two workers, one of them killed under the load of {kill['clients']} clients: {kill['requests']} requests, "
+        f"{kill['failed']} failed (those that the killed worker held), {kill['workers_after']} workers at the end."
+    )
+
+
+def _robust_table(folder: Path) -> str:
+    head = ("dataset", "rows", "changed", "same after an unrelated turn, %", "renamed", "renamed in the rewrite too, %")
+    rows = []
+    for path in sorted(folder.glob("*.json")):
+        one = _read(path)
+        kept, renamed = (f"{100 * one[key]:.1f}" for key in ("same_after_an_unrelated_turn", "renamed_in_the_rewrite"))
+        rows.append((path.stem, str(one["rows"]), str(one["changed"]), kept, str(one["renamed"]), renamed))
+    return _table(head, rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", "| --- " * len(head) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+if __name__ == "__main__":
+    write_text(Path(sys.argv[2]), render(Path(sys.argv[1])))
