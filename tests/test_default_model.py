@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from teo import Dialogue, Rewriter
 from teo.cli.demo import SAMPLES
@@ -71,3 +75,55 @@ def test_a_lower_threshold_changes_more(rewriter: Rewriter) -> None:
     changed = [sum(r.changed for r in rewriter.rewrite_many(DIALOGUES, min_confidence=c)) for c in (0.0, None, 1.0)]
     assert changed[0] >= changed[1] >= changed[2]
     assert changed[0] > changed[2]
+
+
+WORDS = [
+    *("it", "he", "Batman", "the poster", "How much?", "他", "为什么", "西安", "多少钱", "明天呢", "iPhone 15", "3.5"),
+    *(
+        "[SEP]",
+        "[I]",
+        "[D] he [R]",
+        "</s>",
+        "[CLS]",
+        "⁀",
+        "▁",
+        "\ud800",
+        "\0",
+        "\u202eabc",
+        "שלום",
+        "😀👩‍👩‍👧",
+        "a\u0301",
+        "\n",
+    ),
+]
+turns = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join) | st.text(max_size=20)
+talks = st.lists(st.tuples(st.lists(turns, min_size=1, max_size=4), turns), min_size=1, max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=talks)
+def test_whatever_is_said_the_record_holds_and_neighbours_do_not_matter(rows: list[tuple[list[str], str]]) -> None:
+    rewriter = shared_rewriter()
+    dialogues = [Dialogue(tuple(history), utterance) for history, utterance in rows]
+    together = rewriter.rewrite_many(dialogues, min_confidence=0.0)
+    for dialogue, result in zip(dialogues, together, strict=True):
+        assert result.edits.apply(dialogue.utterance) == result.rewrite
+        assert result.changed == (result.rewrite != dialogue.utterance)
+        json.dumps(result.to_dict())
+        alone = rewriter.rewrite(dialogue.history, dialogue.utterance, min_confidence=0.0)
+        assert alone.to_dict() == result.to_dict()
+
+
+@functools.cache
+def shared_rewriter() -> Rewriter:
+    return Rewriter.from_pretrained()
+
+
+def test_long_histories_are_cut_and_said() -> None:
+    history = [f"Turn {k} was about the weather." for k in range(10_000)]
+    result = shared_rewriter().rewrite([*history, "Who wrote Dune?", "Frank Herbert."], "When was he born?")
+    assert result.rewrite == "When was Frank Herbert born?"
+    assert result.truncated.turns > 9_000
+    huge = shared_rewriter().rewrite(["Who wrote Dune?"], "why " * 250_000)
+    assert huge.truncated.characters > 900_000
+    assert huge.rewrite.startswith("why")

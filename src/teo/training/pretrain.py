@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,9 +18,11 @@ from tokenizers import Tokenizer
 from torch.utils.data import DataLoader
 
 from teo.errors import ConfigError, TeoError
+from teo.files import write_json
 from teo.models import TeoConfig, TeoForConditionalGeneration
 from teo.models.backbone import add_reader
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
+from teo.provenance import git_commit, versions
 from teo.training.loop import Loop, LoopSettings, PackedModel
 from teo.training.noise import Noise, NoiseSettings, Vocabulary
 from teo.training.pretrain_batches import Bucket, PretrainBatches
@@ -169,9 +170,10 @@ def _write_record(config: PretrainConfig, output: Path, backbone: TeoForConditio
     record = {
         "config": asdict(config),
         "parameters": sum(p.numel() for p in backbone.parameters()),
-        "torch": torch.__version__,
+        "versions": versions(("torch", "transformers", "tokenizers", "numpy")),
+        "git_commit": git_commit(),
     }
-    (output / "record.json").write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    write_json(output / "record.json", record)
 
 
 def main(arguments: Sequence[str]) -> int:
