@@ -1,5 +1,10 @@
 """What goes wrong, in the user's words: what was expected, what was found, what to do."""
 
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
 
 class TeoError(Exception):
     """Anything this package raises on purpose; the message is one sentence for the user."""
@@ -30,3 +35,13 @@ class MissingExtraError(InputError):
 
     def __init__(self, feature: str, library: str, extra: str) -> None:
         super().__init__(f"{feature} needs the library '{library}', which is not installed: pip install 'teo[{extra}]'")
+
+
+def exit_status(run: Callable[[], object]) -> int:
+    """Return the exit status of a command that needs no more than Python: a known error is one line on stderr."""
+    try:
+        run()
+    except TeoError as error:
+        sys.stderr.write(f"teo: {error}\n")
+        return error.exit_code
+    return 0

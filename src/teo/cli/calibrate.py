@@ -26,9 +26,9 @@ def calibrate(
         str | None, typer.Option(help="The pipeline; the model's own by default.", metavar="NAME")
     ] = None,
     rest_weight: Annotated[
-        float,
+        float | None,
         typer.Option(help="What the words count beside whether to change at all.", metavar="W", min=0.0, max=1.0),
-    ] = 0.05,
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N rows of each file.", metavar="N")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the report: calibration.json, calibration.md and two pictures.")
@@ -37,7 +37,7 @@ def calibrate(
 ) -> None:
     """Calibrate a model: confidence from log-probability, and by language the threshold below which it keeps."""
     from teo.data import load_rows
-    from teo.evaluation.calibrate import CalibrationSet
+    from teo.evaluation.calibrate import REST_WEIGHT, CalibrationSet
     from teo.evaluation.calibrate import calibrate as run
     from teo.evaluation.calibration_report import summarise_calibration, write_report
 
@@ -45,7 +45,7 @@ def calibrate(
     for given in files:
         path, share = _split(given)
         sets.append(CalibrationSet(path.stem, load_rows("jsonl", path).rows[:limit], share))
-    report = run(model, sets, variant, rest_weight=rest_weight)
+    report = run(model, sets, variant, rest_weight=REST_WEIGHT if rest_weight is None else rest_weight)
     if out is not None:
         write_report(report, out, sys.stderr)
     typer.echo(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else summarise_calibration(report))

@@ -21,11 +21,8 @@ def abstaining(variant: Variant, folder: ModelFolder) -> Variant:
     curve, thresholds = calibration_of(folder, variant.name)
 
     def run(cast: Cast, rows: Sequence[Row], seed: int) -> list[Prediction]:
-        asked = [row for row in rows if reason_to_keep(row.dialogue) is None]
-        predicted = dict(zip((id(row) for row in asked), variant.run(cast, asked, seed), strict=True))
         answers = []
-        for row in rows:
-            one = predicted.get(id(row))
+        for row, one in zip(rows, ask(variant, cast, rows, seed), strict=True):
             if one is None:
                 answers.append(Prediction(row.dialogue.utterance, ""))
             elif curve.confidence(one.evidence(curve.rest_weight)) < thresholds.of(row.dialogue):
@@ -35,6 +32,13 @@ def abstaining(variant: Variant, folder: ModelFolder) -> Variant:
         return answers
 
     return replace(variant, name=variant.name + SUFFIX, run=run, read=None)
+
+
+def ask(variant: Variant, cast: Cast, rows: Sequence[Row], seed: int = 0) -> list[Prediction | None]:
+    """Return a pipeline's prediction of each row, in order; None where a rule keeps the utterance unasked."""
+    kept = [reason_to_keep(row.dialogue) is not None for row in rows]
+    predictions = iter(variant.run(cast, [row for row, keeps in zip(rows, kept, strict=True) if not keeps], seed))
+    return [None if keeps else next(predictions) for keeps in kept]
 
 
 def calibration_of(folder: ModelFolder, variant: str) -> tuple[Calibration, Thresholds]:

@@ -28,11 +28,11 @@ from teo.calibration import (
 )
 from teo.data.row import Row
 from teo.errors import InputError
+from teo.evaluation.abstain import ask
 from teo.evaluation.system import System
 from teo.evaluation.variants import Prediction, find_variant, require_roles
 from teo.folder import ModelFolder
 from teo.own_text import edits_of
-from teo.runtime.rules import reason_to_keep
 from teo.units import scoring_units
 
 _FEWEST = 40
@@ -146,12 +146,8 @@ def calibrate(
 
 def judge_rows(system: System, variant: str, rows: Sequence[Row], rest_weight: float = REST_WEIGHT) -> list[Outcome]:
     """Return what a pipeline does with each row, in order; those that a rule keeps it is not asked."""
-    kept = [reason_to_keep(row.dialogue) is not None for row in rows]
-    asked = [row for row, keeps in zip(rows, kept, strict=True) if not keeps]
-    predictions = iter(find_variant(variant).run(system, asked, 0))
-    return [
-        _outcome(row, None if keeps else next(predictions), rest_weight) for row, keeps in zip(rows, kept, strict=True)
-    ]
+    predictions = ask(find_variant(variant), system, rows)
+    return [_outcome(row, one, rest_weight) for row, one in zip(rows, predictions, strict=True)]
 
 
 def choose_thresholds(curve: Calibration, sets: Sequence[tuple[float | None, Sequence[Outcome]]]) -> Thresholds:

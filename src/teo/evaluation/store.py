@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from teo.errors import InputError, TeoError
+from teo.errors import InputError, exit_status
 from teo.evaluation.analysis import rewrite_matches
 from teo.evaluation.predict import PREDICTIONS
 from teo.files import write_json, write_whole
@@ -62,15 +62,14 @@ def _read(path: Path) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; a known error is one line on stderr and its exit status."""
-    try:
-        if len(arguments) < 2:
-            raise InputError("expected folders: python -m teo.evaluation.store RESULTS/MODEL RUN ...")
-        for run in arguments[1:]:
-            sys.stdout.write(f"{store(Path(arguments[0]), Path(run))}\n")
-    except TeoError as error:
-        sys.stderr.write(f"teo: {error}\n")
-        return error.exit_code
-    return 0
+    return exit_status(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> None:
+    if len(arguments) < 2:
+        raise InputError("expected folders: python -m teo.evaluation.store RESULTS/MODEL RUN ...")
+    for run in arguments[1:]:
+        sys.stdout.write(f"{store(Path(arguments[0]), Path(run))}\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from teo.errors import TeoError
+from teo.errors import exit_status
 from teo.evaluation.abstain import SUFFIX
 from teo.evaluation.report import percent
 from teo.evaluation.stored import DATASETS, OUR_METRICS, Published, Stored, read_ours, read_published
@@ -80,12 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("results", type=Path, help="the folder with published.json and MODEL/DATASET-SPLIT.json files")
     parser.add_argument("out", type=Path, help="the Markdown file to write")
     given = parser.parse_args(arguments)
-    try:
-        write_text(given.out, render(given.results))
-    except TeoError as error:
-        sys.stderr.write(f"teo: {error}\n")
-        return error.exit_code
-    return 0
+    return exit_status(lambda: write_text(given.out, render(given.results)))
 
 
 def _rank(one: Stored) -> tuple[int, str, int, str, str]:

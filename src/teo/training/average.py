@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from teo.errors import ConfigError, ModelError, TeoError
+from teo.errors import ConfigError, ModelError, exit_status
 from teo.folder import ModelFolder
 from teo.runtime.torch_generator import load_model
 from teo.training.saving import disk_errors, whole_folder
@@ -51,14 +51,13 @@ def _mean(folders: Sequence[Path]) -> Any:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; a known error is one line on stderr and its exit status."""
-    try:
-        if len(arguments) < 3:
-            raise ConfigError("expected folders: python -m teo.training.average OUT FOLDER FOLDER ...")
-        average(Path(arguments[0]), [Path(folder) for folder in arguments[1:]])
-    except TeoError as error:
-        sys.stderr.write(f"teo: {error}\n")
-        return error.exit_code
-    return 0
+    return exit_status(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> None:
+    if len(arguments) < 3:
+        raise ConfigError("expected folders: python -m teo.training.average OUT FOLDER FOLDER ...")
+    average(Path(arguments[0]), [Path(folder) for folder in arguments[1:]])
 
 
 if __name__ == "__main__":

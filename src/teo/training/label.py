@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from teo.data.row import Row
 from teo.data.writing import write_jsonl
 from teo.dialogue import Dialogue
-from teo.errors import ConfigError, TeoError
+from teo.errors import ConfigError, exit_status
 from teo.evaluation.system import System
 from teo.evaluation.variants import find_variant, require_roles
 from teo.training.pretrain_batches import fitting
@@ -126,14 +126,13 @@ def keep(rows: Sequence[Row], unchanged: float) -> list[Row]:
 def main(arguments: Sequence[str]) -> int:
     """Run the command; a known error is one line on stderr and its exit status."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    try:
-        if not arguments:
-            raise ConfigError("expected a configuration: python -m teo.training.label CONFIG [key=value ...]")
-        label(read_settings(Path(arguments[0]), LabelConfig, arguments[1:]))
-    except TeoError as error:
-        sys.stderr.write(f"teo: {error}\n")
-        return error.exit_code
-    return 0
+    return exit_status(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> None:
+    if not arguments:
+        raise ConfigError("expected a configuration: python -m teo.training.label CONFIG [key=value ...]")
+    label(read_settings(Path(arguments[0]), LabelConfig, arguments[1:]))
 
 
 if __name__ == "__main__":

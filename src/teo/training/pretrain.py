@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer
 from torch.utils.data import DataLoader
 
-from teo.errors import ConfigError, TeoError
+from teo.errors import ConfigError, exit_status
 from teo.files import write_json
 from teo.models import TeoConfig, TeoForConditionalGeneration
 from teo.models.backbone import add_reader
@@ -178,19 +178,18 @@ def _write_record(config: PretrainConfig, output: Path, backbone: TeoForConditio
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; a known error is one line on stderr and its exit status."""
+    return exit_status(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> None:
     given = [argument for argument in arguments if argument != PREPARE]
-    try:
-        if not given:
-            raise ConfigError("expected a configuration: python -m teo.training.pretrain CONFIG [key=value ...]")
-        config = read_settings(Path(given[0]), PretrainConfig, given[1:])
-        if PREPARE in arguments:
-            prepare(config)
-        else:
-            pretrain(config)
-    except TeoError as error:
-        sys.stderr.write(f"teo: {error}\n")
-        return error.exit_code
-    return 0
+    if not given:
+        raise ConfigError("expected a configuration: python -m teo.training.pretrain CONFIG [key=value ...]")
+    config = read_settings(Path(given[0]), PretrainConfig, given[1:])
+    if PREPARE in arguments:
+        prepare(config)
+    else:
+        pretrain(config)
 
 
 if __name__ == "__main__":
