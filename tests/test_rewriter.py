@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from teo.dialogue import Dialogue
 from teo.errors import InputError, ModelError
-from teo.evaluation.stages import Player
 from teo.folder import ModelFolder, Role
 from teo.layouts import Marker, Pieces, Truncation, text_of
 from teo.own_text import edits_of
 from teo.rewriter import Rewriter
-from teo.runtime.base import Generated
+from teo.runtime.generator import Generated
 from teo.runtime.locate import locate_model
 from teo.runtime.rules import reason_to_keep
+from teo.stages import Player
 
 HISTORY = ("I think Batman is very handsome.", "The poster looks a bit like Ben Affleck.")
 UTTERANCE = "It is he who acted."
@@ -434,9 +434,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch = pytest.importorskip("torch", reason="exporting a model needs torch")
     pytest.importorskip("transformers", reason="exporting a model needs transformers")
     pytest.importorskip("onnx", reason="exporting a model needs onnx")
+    from teo.export.export import export_model
     from teo.models import TeoConfig, TeoForConditionalGeneration
     from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
-    from teo.training.export import export_model
 
     torch.manual_seed(0)
     torch.set_num_threads(1)

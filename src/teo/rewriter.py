@@ -18,16 +18,16 @@ from teo.dialogue import Dialogue
 from teo.edits import EditScript
 from teo.errors import InputError, TeoError
 from teo.evaluation.abstain import calibration_of
-from teo.evaluation.stages import Cast, fit_dialogue
-from teo.evaluation.variants import Prediction, Variant, find_variant, predict_several, require_read, require_roles
 from teo.folder import ModelFolder
 from teo.layouts import Truncation
 from teo.own_text import edits_of
+from teo.pipelines import Prediction, Variant, find_variant, predict_several, require_read, require_roles
 from teo.result import Alternative, Rewrite
-from teo.runtime.base import Generator
+from teo.runtime.generator import Generator
 from teo.runtime.locate import locate_model
+from teo.runtime.onnx_codec import replace_surrogates
 from teo.runtime.rules import reason_to_keep
-from teo.runtime.tokenizer import replace_surrogates
+from teo.stages import Cast, fit_dialogue
 
 Runtime = Literal["onnx", "torch"]
 TruncationRule = Literal["oldest", "error"]
@@ -268,7 +268,7 @@ class _Task:
 
 def _load_torch(folder: Path, threads: int | None) -> Any:
     from teo.errors import MissingExtraError
-    from teo.evaluation.system import System
+    from teo.loading import System
 
     try:
         import torch

@@ -80,10 +80,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch = pytest.importorskip("torch", reason="exporting a model needs torch")
     pytest.importorskip("transformers", reason="exporting a model needs transformers")
     pytest.importorskip("onnx", reason="exporting a model needs onnx")
+    from teo.export.export import export_model
     from teo.folder import ModelFolder, Role
     from teo.models import TeoConfig, TeoForConditionalGeneration
     from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
-    from teo.training.export import export_model
 
     torch.manual_seed(0)
     tokenizer = train_tokenizer([row["rewrite"] for row in ROWS], size=320)

@@ -72,7 +72,7 @@ def test_the_samples_are_of_both_languages_and_of_both_kinds() -> None:
 
 
 def test_export_says_what_it_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import teo.training.export as exporting
+    import teo.export.export as exporting
 
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"id": "1", "history": ["a"], "utterance": "b", "rewrite": "b"}) + "\n")

@@ -1,4 +1,4 @@
-"""`teo pretrain`: a thin cover over teo.training.pretrain."""
+"""`teo pretrain`: a thin cover over teo.training.pretraining.pretrain."""
 
 from __future__ import annotations
 

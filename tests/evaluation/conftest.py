@@ -28,7 +28,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
 
     from teo.folder import ModelFolder, Role
-    from teo.runtime.codec import Codec
+    from teo.runtime.torch_codec import Codec
 
     torch.set_num_threads(1)
     torch.manual_seed(3)

@@ -11,8 +11,8 @@ from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.evaluation.abstain import abstaining, calibration_of
 from teo.evaluation.evaluate import Request, evaluate
-from teo.evaluation.variants import Prediction, Variant
 from teo.folder import ModelFolder
+from teo.pipelines import Prediction, Variant
 from teo.rewriter import Rewriter
 from teo.runtime.locate import has_default
 

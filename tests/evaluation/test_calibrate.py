@@ -19,11 +19,11 @@ from teo.errors import InputError
 from teo.evaluation import calibrate as module
 from teo.evaluation.calibrate import CalibrationSet, Outcome, calibrate, choose_thresholds
 from teo.evaluation.calibration_report import write_report
-from teo.evaluation.system import System
 from teo.folder import ModelFolder, Role
 from teo.layouts import Pieces
+from teo.loading import System
 from teo.rewriter import Rewriter
-from teo.runtime.base import Generated
+from teo.runtime.generator import Generated
 
 
 class Scripted:

@@ -14,9 +14,9 @@ from teo.evaluation.evaluate import Request, evaluate
 from teo.evaluation.plots import draw_flow
 from teo.evaluation.report import format_report
 from teo.evaluation.summary import read_options
-from teo.evaluation.variants import VARIANTS
 from teo.files import write_text
 from teo.metrics import StageFlow
+from teo.pipelines import VARIANTS
 
 PNG = b"\x89PNG"
 

@@ -14,9 +14,9 @@ from teo.dialogue import Dialogue
 from teo.edits import Order
 from teo.errors import InputError, TeoError
 from teo.evaluation.predict import Progress, Settings, predict
-from teo.evaluation.stages import Player
-from teo.evaluation.variants import Prediction, Variant
 from teo.layouts import Truncation
+from teo.pipelines import Prediction, Variant
+from teo.stages import Player
 
 ROWS = [Row(f"r{k}", Dialogue(("said",), f"u{k} it"), f"u{k} that") for k in range(7)]
 SETTINGS = Settings("jsonl", "test", {}, "dd", "shout", "tiny", "mm", 0, "fp32")

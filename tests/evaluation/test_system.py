@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from teo.errors import ModelError
-from teo.evaluation.system import System
 from teo.folder import ModelFolder, Role
 from teo.layouts import Marker
+from teo.loading import System
 
 
 class Fake:

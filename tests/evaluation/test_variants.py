@@ -11,10 +11,10 @@ from teo.edits import Operation, Order
 from teo.errors import InputError, ModelError
 from teo.evaluation.rerank import Hypothesis, list_hypotheses, score_hypotheses
 from teo.evaluation.stage_one import apply_replacements, place_randomly
-from teo.evaluation.stages import Player, Proposal, fit_dialogue
-from teo.evaluation.variants import VARIANTS, Prediction, find_variant, require_roles
 from teo.layouts import Marker, Pieces, Truncation, stage1_source, stage2_source
-from teo.runtime.base import Generated
+from teo.pipelines import VARIANTS, Prediction, find_variant, require_roles
+from teo.runtime.generator import Generated
+from teo.stages import Player, Proposal, fit_dialogue
 from teo.units import unit_texts
 
 P, I, D, R, SEP = Marker.PLACE, Marker.INSERT, Marker.DELETE, Marker.REPLACE, Marker.SEP  # noqa: E741

@@ -11,7 +11,7 @@ import torch
 
 from teo.errors import ModelError
 from teo.layouts import Marker
-from teo.runtime.codec import THEN, Codec, load_tokenizer
+from teo.runtime.torch_codec import THEN, Codec, load_tokenizer
 from teo.training.backbones import build_random
 from teo.training.config import RandomModel
 

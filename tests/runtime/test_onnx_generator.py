@@ -19,18 +19,18 @@ pytest.importorskip("transformers", reason="exporting a model needs transformers
 pytest.importorskip("onnx", reason="exporting a model needs onnx")
 
 from teo.errors import InputError, ModelError  # noqa: E402
+from teo.export.export import export_model  # noqa: E402
+from teo.export.graph import quantise  # noqa: E402
 from teo.folder import ModelFolder, Role  # noqa: E402
 from teo.layouts import Marker, Pieces  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
-from teo.runtime.codec import Codec  # noqa: E402
 from teo.runtime.locate import is_exported  # noqa: E402
 from teo.runtime.onnx_generator import OnnxGenerator, batches, load_system  # noqa: E402
-from teo.runtime.onnx_graph import quantise  # noqa: E402
 from teo.runtime.onnx_session import open_graphs  # noqa: E402
 from teo.runtime.search import search_greedily  # noqa: E402
+from teo.runtime.torch_codec import Codec  # noqa: E402
 from teo.runtime.torch_generator import TorchGenerator  # noqa: E402
-from teo.training.export import export_model  # noqa: E402
 
 LINES = [
     "I think Batman is very handsome.",

@@ -20,7 +20,7 @@ from transformers import (  # noqa: E402
 
 from teo.errors import InputError, ModelError  # noqa: E402
 from teo.layouts import Marker, Pieces  # noqa: E402
-from teo.runtime.codec import Codec  # noqa: E402
+from teo.runtime.torch_codec import Codec  # noqa: E402
 from teo.runtime.torch_generator import TorchGenerator, choose_device, load_model  # noqa: E402
 
 SOURCES: list[Pieces] = [

@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 
-from teo.evaluation.stages import Player
 from teo.folder import ModelFolder, Role
 from teo.layouts import Pieces, text_of
 from teo.rewriter import Rewriter
-from teo.runtime.base import Generated
+from teo.runtime.generator import Generated
 from teo.server.app import create_app
+from teo.stages import Player
 
 HISTORY = ["I think Batman is very handsome.", "The poster looks a bit like Ben Affleck."]
 UTTERANCE = "  It is he  who acted."

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.errors import DataError
-from teo.runtime.codec import Codec
+from teo.runtime.torch_codec import Codec
 from teo.training.backbones import build_random
 from teo.training.batches import IGNORED, Collator, EpochOrder, ExampleDataset
 from teo.training.config import RandomModel

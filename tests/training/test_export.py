@@ -14,11 +14,11 @@ pytest.importorskip("onnx", reason="exporting a model needs onnx")
 from teo.data.row import Row  # noqa: E402
 from teo.dialogue import Dialogue  # noqa: E402
 from teo.errors import InputError, ModelError  # noqa: E402
+from teo.export.export import export_model, measure_loss  # noqa: E402
 from teo.folder import ModelFolder, Role  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.runtime.onnx_generator import load_system  # noqa: E402
-from teo.training.export import export_model, measure_loss  # noqa: E402
 
 LINES = ["Ben is here", "is he there", "乔峰在这里吗"]
 ROWS = [
@@ -142,8 +142,8 @@ def test_unknown_forms_and_other_models_are_refused(trained: Path, tmp_path: Pat
 
 
 def test_an_exported_folder_is_evaluated_like_a_trained_one(trained: Path, tmp_path: Path) -> None:
-    from teo.evaluation.system import System
-    from teo.evaluation.variants import find_variant
+    from teo.loading import System
+    from teo.pipelines import find_variant
 
     folder = export_model(trained, tmp_path / "out", quantize="none").path
     variant = find_variant("direct")

@@ -20,7 +20,7 @@ from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.training import average as averaging  # noqa: E402
 from teo.training import label as labelling  # noqa: E402
 from teo.training.label import LabelConfig, draw_rows, keep  # noqa: E402
-from teo.training.pretrain_data import make_stream  # noqa: E402
+from teo.training.pretraining.streams import make_stream  # noqa: E402
 
 DIALOGUES = [
     ["苹果好吃吗", "好吃", "多少钱"],

@@ -15,12 +15,12 @@ from teo.errors import ConfigError, ModelError  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.storage import BASE, find_base, load_bytes, save_bytes  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
-from teo.runtime.codec import Codec  # noqa: E402
+from teo.runtime.torch_codec import Codec  # noqa: E402
 from teo.training.backbones import load_base  # noqa: E402
 from teo.training.config import PerturbationSettings, read_config  # noqa: E402
 from teo.training.finetune import train  # noqa: E402
-from teo.training.noise import IGNORED  # noqa: E402
 from teo.training.packed_batches import PACKED_ROLES, PackedBatches  # noqa: E402
+from teo.training.pretraining.noise import IGNORED  # noqa: E402
 
 ROWS = [
     Row("a", Dialogue(("I like Batman.", "Who acted?"), "It is he."), "It is Batman."),

@@ -18,7 +18,8 @@ from tokenizers import Tokenizer  # noqa: E402
 from teo.errors import ConfigError, DataError  # noqa: E402
 from teo.models.tokenizer import train_tokenizer  # noqa: E402
 from teo.training.loop import LoopSettings, schedule  # noqa: E402
-from teo.training.noise import (  # noqa: E402
+from teo.training.pretraining.batches import Bucket, PretrainBatches, collate, fitting  # noqa: E402
+from teo.training.pretraining.noise import (  # noqa: E402
     BLANK_ID,
     CLS_ID,
     DELETE_ID,
@@ -35,9 +36,8 @@ from teo.training.noise import (  # noqa: E402
     NoiseSettings,
     Vocabulary,
 )
-from teo.training.pretrain import PretrainConfig, main, pretrain  # noqa: E402
-from teo.training.pretrain_batches import Bucket, PretrainBatches, collate, fitting  # noqa: E402
-from teo.training.pretrain_data import Corpus, save_stream, split_turns, tokenize_shard  # noqa: E402
+from teo.training.pretraining.pretrain import PretrainConfig, main, pretrain  # noqa: E402
+from teo.training.pretraining.streams import Corpus, save_stream, split_turns, tokenize_shard  # noqa: E402
 from teo.training.settings import read_settings  # noqa: E402
 
 DIALOGUES = [
@@ -259,7 +259,7 @@ def tiny(tmp_path: Path, shard: Path, name: str, *overrides: str) -> PretrainCon
 
 
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(tmp_path: Path, shard: Path) -> None:
-    from teo.training import pretrain as module
+    from teo.training.pretraining import pretrain as module
 
     torch.set_num_threads(1)
     whole = pretrain(tiny(tmp_path, shard, "whole"))

@@ -10,7 +10,7 @@ import torch
 
 from teo.evaluation.evaluate import Request
 from teo.evaluation.every import evaluate_every
-from teo.evaluation.variants import VARIANTS
+from teo.pipelines import VARIANTS
 from teo.training.__main__ import main
 
 torch.set_num_threads(1)

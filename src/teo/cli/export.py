@@ -22,7 +22,7 @@ def export(
     """Export a model: graphs, 8-bit weights, tokenizer, description and card in one folder."""
     import json
 
-    from teo.training.export import export_model, measure_loss
+    from teo.export.export import export_model, measure_loss
 
     exported = export_model(model, out, quantize=quantize)
     facts = {

@@ -23,7 +23,7 @@ def pretrain(
 ) -> None:
     """Pretrain the backbone; a run that was stopped goes on. Prints the model's folder."""
     try:
-        from teo.training import pretrain as module
+        from teo.training.pretraining import pretrain as module
         from teo.training.settings import read_settings
     except ModuleNotFoundError as error:
         if error.name not in {"torch", "transformers", "safetensors"}:

@@ -12,7 +12,7 @@ from teo.errors import TeoError
 from teo.evaluation.evaluate import Request, evaluate
 from teo.evaluation.every import EVERY, evaluate_every, format_variants
 from teo.evaluation.summary import read_options, summarise
-from teo.evaluation.variants import VARIANTS
+from teo.pipelines import VARIANTS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from teo.calibration import IDENTITY, Calibration, Thresholds
 from teo.data.row import Row
-from teo.evaluation.stages import Cast
-from teo.evaluation.variants import Prediction, Variant
 from teo.folder import ModelFolder
+from teo.pipelines import Prediction, Variant
 from teo.runtime.rules import reason_to_keep
+from teo.stages import Cast
 
 SUFFIX = "+threshold"
 """What the name of such a variant ends with."""

@@ -29,10 +29,10 @@ from teo.calibration import (
 from teo.data.row import Row
 from teo.errors import InputError
 from teo.evaluation.abstain import ask
-from teo.evaluation.system import System
-from teo.evaluation.variants import Prediction, find_variant, require_roles
 from teo.folder import ModelFolder
+from teo.loading import System
 from teo.own_text import edits_of
+from teo.pipelines import Prediction, find_variant, require_roles
 from teo.units import scoring_units
 
 _FEWEST = 40

@@ -16,10 +16,10 @@ from teo.evaluation.analysis import analyse_errors, operations_match, rewrite_ma
 from teo.evaluation.predict import Record, Settings, predict
 from teo.evaluation.records import hash_rows
 from teo.evaluation.report import format_report
-from teo.evaluation.system import System
-from teo.evaluation.variants import find_variant, require_roles
 from teo.files import write_json, write_text
+from teo.loading import System
 from teo.metrics import StageFlow, final_em_from_rates, score_rows, stage_flow
+from teo.pipelines import find_variant, require_roles
 from teo.provenance import git_commit, versions
 from teo.runtime.locate import is_exported, locate_model
 from teo.units import scoring_units

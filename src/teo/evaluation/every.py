@@ -9,9 +9,9 @@ from typing import Any, TextIO
 from teo.errors import ModelError
 from teo.evaluation.evaluate import Request, evaluate
 from teo.evaluation.report import percent
-from teo.evaluation.system import System
-from teo.evaluation.variants import VARIANTS, Variant
 from teo.files import write_json, write_text
+from teo.loading import System
+from teo.pipelines import VARIANTS, Variant
 from teo.runtime.locate import locate_model
 
 EVERY = "all"

@@ -14,9 +14,9 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.edits import Order, format_operations
 from teo.errors import InputError, TeoError
-from teo.evaluation.stages import Cast
-from teo.evaluation.variants import Prediction, Variant
 from teo.files import write_json
+from teo.pipelines import Prediction, Variant
+from teo.stages import Cast
 
 PREDICTIONS, SETTINGS = "predictions.jsonl", "settings.json"
 Record = dict[str, Any]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from teo.dialogue import Dialogue
 from teo.edits import Operation
-from teo.evaluation.stages import Cast, Proposal, fit_dialogue
 from teo.layouts import Marker, operation_pieces, stage1_source, stage2_source
 from teo.placement import placements
+from teo.stages import Cast, Proposal, fit_dialogue
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from teo.errors import exit_status
 from teo.evaluation.abstain import SUFFIX
 from teo.evaluation.report import percent
 from teo.evaluation.stored import DATASETS, OUR_METRICS, Published, Stored, read_ours, read_published
-from teo.evaluation.variants import VARIANTS
 from teo.files import write_text
+from teo.pipelines import VARIANTS
 
 _INTRO = """\
 # Results

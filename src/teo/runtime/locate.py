@@ -6,7 +6,7 @@ from pathlib import Path
 
 from teo.errors import ModelError
 
-DEFAULT_MODEL = Path(__file__).parents[1] / "models" / "default"
+DEFAULT_MODEL = Path(__file__).parents[1] / "default"
 """The model that comes with the package."""
 DESCRIPTION = "graphs.json"
 """The file beside exported graphs that says what they are."""

@@ -1,7 +1,7 @@
 """OnnxGenerator: the project's own backbone on ONNX Runtime, behind the stages' protocol; needs no torch.
 
 A row's result does not depend on the rows beside it, to the last bit: tokens stand in one line without padding, sums
-of products are exact whole numbers (`teo.runtime.onnx_graph`), and where attention does need padding, sources are
+of products are exact whole numbers (`teo.export.graph`), and where attention does need padding, sources are
 padded to multiples of a width at which the padding adds nothing but zeros to sums that are made in the same order.
 """
 
@@ -17,14 +17,14 @@ import numpy as np
 from teo.errors import InputError, ModelError
 from teo.folder import ModelFolder
 from teo.layouts import Pieces
-from teo.runtime.base import Generated, decoder_starts
+from teo.runtime.generator import Generated, decoder_starts
+from teo.runtime.onnx_codec import TokenizerCodec
 from teo.runtime.onnx_files import Description, Embedding
 from teo.runtime.onnx_session import default_threads, open_graphs
 from teo.runtime.search import Floats, Ids, Text, search_beams, search_greedily
-from teo.runtime.tokenizer import TokenizerCodec
 
 if TYPE_CHECKING:
-    from teo.evaluation.system import System
+    from teo.loading import System
 
 POSITIONS = 2048
 """How many positions the graphs have tables for."""
@@ -283,7 +283,7 @@ def batches(
 
 def load_system(path: str | Path, *, threads: int = 0, batch_size: int = 32) -> System:
     """Return the system of an exported model folder; graphs are opened when a role is first played."""
-    from teo.evaluation.system import System
+    from teo.loading import System
 
     root = Path(path)
     folder = ModelFolder.load(root)

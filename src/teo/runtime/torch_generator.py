@@ -13,8 +13,8 @@ from torch import Tensor
 
 from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
-from teo.runtime.base import Generated, decoder_starts
-from teo.runtime.codec import Codec, first_line, load_tokenizer, register_backbone
+from teo.runtime.generator import Generated, decoder_starts
+from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
 
 _IGNORED = -100
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")

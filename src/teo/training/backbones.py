@@ -10,7 +10,7 @@ import torch
 
 from teo.errors import ModelError
 from teo.models.storage import BASE, BYTES, find_base, load_bytes
-from teo.runtime.codec import Codec, first_line, load_tokenizer, register_backbone
+from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
 from teo.training.config import RandomModel
 
 

@@ -16,7 +16,7 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.errors import DataError
 from teo.layouts import Truncation
-from teo.runtime.codec import Codec
+from teo.runtime.torch_codec import Codec
 from teo.training.examples import Example, ExampleMaker
 from teo.training.perturbation import LONGEST_SPAN
 

@@ -15,7 +15,7 @@ from teo.data.row import Row
 from teo.edits import EditScript, Operation
 from teo.layouts import Pieces, operation_pieces, read_operation_pieces, split_at_separator, text_of
 from teo.placement import execute_pieces
-from teo.runtime.codec import Codec
+from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
 from teo.training.examples import ExampleMaker
 from teo.units import scoring_units

@@ -19,10 +19,10 @@ from teo.data.row import Row
 from teo.data.writing import write_jsonl
 from teo.dialogue import Dialogue
 from teo.errors import ConfigError, exit_status
-from teo.evaluation.system import System
-from teo.evaluation.variants import find_variant, require_roles
-from teo.training.pretrain_batches import fitting
-from teo.training.pretrain_data import Corpus
+from teo.loading import System
+from teo.pipelines import find_variant, require_roles
+from teo.training.pretraining.batches import fitting
+from teo.training.pretraining.streams import Corpus
 from teo.training.settings import read_settings
 
 logger = logging.getLogger(__name__)

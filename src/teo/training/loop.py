@@ -1,6 +1,6 @@
 """The loop that fits the backbone to batches of packed texts: pretraining and fast fine-tuning share it.
 
-A batch's row is one source and several decoder texts, told apart by `segment` (teo.training.pretrain_batches).
+A batch's row is one source and several decoder texts, told apart by `segment` (teo.training.pretraining.batches).
 """
 
 from __future__ import annotations

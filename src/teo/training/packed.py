@@ -15,11 +15,11 @@ import torch
 
 from teo.errors import ConfigError
 from teo.models import TeoForConditionalGeneration
-from teo.runtime.codec import Codec
+from teo.runtime.torch_codec import Codec
 from teo.training.config import TrainConfig
 from teo.training.loop import Loop, LoopSettings, PackedModel
 from teo.training.packed_batches import PACKED_ROLES, PackedBatches
-from teo.training.pretrain import load_batches
+from teo.training.pretraining.pretrain import load_batches
 from teo.training.rows import RunRows
 
 logger = logging.getLogger(__name__)

@@ -17,12 +17,12 @@ from torch.utils.data import Dataset
 from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.layouts import Marker, Pieces, operation_pieces
-from teo.runtime.codec import Codec
+from teo.runtime.torch_codec import Codec
 from teo.training.config import PerturbationSettings
 from teo.training.examples import PROMPTS, ExampleMaker
-from teo.training.noise import NoisedExample, Segment
 from teo.training.perturbation import noise_source, perturb_operations
-from teo.training.pretrain_batches import Bucket, collate
+from teo.training.pretraining.batches import Bucket, collate
+from teo.training.pretraining.noise import NoisedExample, Segment
 
 PACKED_ROLES = ("direct", "fused", "fast")
 _POOL = 32

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from teo.errors import TeoError
-from teo.runtime.codec import Codec
+from teo.runtime.torch_codec import Codec
 
 COMPLETE = "complete"
 """The file that a checkpoint gets last; one without it was cut short."""

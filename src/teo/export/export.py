@@ -19,8 +19,8 @@ from teo.training.saving import disk_errors, whole_folder
 
 if TYPE_CHECKING:
     from teo.data.row import Row
-    from teo.evaluation.variants import Prediction
-    from teo.runtime.onnx_graph import Form
+    from teo.export.graph import Form
+    from teo.pipelines import Prediction
 
 FORMS = ("int8", "none")
 _CARD = """# {name}
@@ -113,8 +113,8 @@ def measure_loss(
 
 
 def _predictions(path: Path, rows: Sequence[Row], variant: str | None, threads: int) -> list[Prediction]:
-    from teo.evaluation.system import System
-    from teo.evaluation.variants import find_variant
+    from teo.loading import System
+    from teo.pipelines import find_variant
     from teo.runtime.onnx_generator import load_system
 
     system = load_system(path, threads=threads) if is_exported(path) else System.load(path, device="cpu")
@@ -146,8 +146,8 @@ def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form)
         import onnx
     except ModuleNotFoundError as error:
         raise MissingExtraError("exporting a model", "onnx", "train") from error
-    from teo.runtime.onnx_graph import Shape
-    from teo.runtime.onnx_model import decoder_graph, encoder_graph, probe_graph
+    from teo.export.graph import Shape
+    from teo.export.model import decoder_graph, encoder_graph, probe_graph
     from teo.runtime.onnx_session import PROBE
     from teo.runtime.onnx_weights import WeightWriter
 

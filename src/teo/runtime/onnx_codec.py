@@ -1,6 +1,6 @@
 """TokenizerCodec: pieces <-> token ids for the project's own tokenizer, without torch and transformers.
 
-The same ids and pieces as `teo.runtime.codec.Codec` gives for that tokenizer.
+The same ids and pieces as `teo.runtime.torch_codec.Codec` gives for that tokenizer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from teo.errors import ModelError
 from teo.layouts import Marker, Pieces
-from teo.runtime.base import Joiner, cut_at_markers
+from teo.runtime.generator import Joiner, cut_at_markers
 
 _CACHED_TEXTS = 1 << 13
 _CACHED_CHARACTERS = 4096

@@ -1,6 +1,6 @@
 """The two stages over generators: stage 1 proposes operations, stage 2 rewrites with operations.
 
-What runs the model does not matter here (`teo.runtime.base`). A model that has no separate stages but writes
+What runs the model does not matter here (`teo.runtime.generator`). A model that has no separate stages but writes
 `operations [SEP] rewrite` with one decoder (role `fused`) plays both.
 """
 
@@ -24,7 +24,7 @@ from teo.layouts import (
     stage2_source,
     text_of,
 )
-from teo.runtime.base import Generated, Generator
+from teo.runtime.generator import Generated, Generator
 
 
 @dataclass(frozen=True, slots=True)

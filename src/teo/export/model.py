@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from teo.runtime.onnx_graph import Form, Graph, Rows, Shape, Weights, quantise, query_key
+from teo.export.graph import Form, Graph, Rows, Shape, Weights, quantise, query_key
 from teo.runtime.onnx_session import PROBE_SIZE
 from teo.runtime.onnx_weights import WeightWriter
 

@@ -1,7 +1,6 @@
 """Pretraining of the backbone on plain dialogues: text infilling and self-supervised rewriting.
 
-`python -m teo.training.pretrain CONFIG [key=value ...]` needs torch, transformers, tokenizers and numpy only; with
-`--prepare` it stops once tokenizer and token streams are made.
+`teo pretrain CONFIG [key=value ...]`; with `--prepare` it stops once tokenizer and token streams are made.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from teo.models.backbone import add_reader
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.provenance import git_commit, versions
 from teo.training.loop import Loop, LoopSettings, PackedModel
-from teo.training.noise import Noise, NoiseSettings, Vocabulary
-from teo.training.pretrain_batches import Bucket, PretrainBatches
-from teo.training.pretrain_data import Corpus, frequent_tokens, make_stream, read_dialogues
+from teo.training.pretraining.batches import Bucket, PretrainBatches
+from teo.training.pretraining.noise import Noise, NoiseSettings, Vocabulary
+from teo.training.pretraining.streams import Corpus, frequent_tokens, make_stream, read_dialogues
 from teo.training.settings import read_settings
 
 PREPARE = "--prepare"
@@ -184,7 +183,9 @@ def main(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> None:
     given = [argument for argument in arguments if argument != PREPARE]
     if not given:
-        raise ConfigError("expected a configuration: python -m teo.training.pretrain CONFIG [key=value ...]")
+        raise ConfigError(
+            "expected a configuration: teo pretrain CONFIG [key=value ...]"
+        )
     config = read_settings(Path(given[0]), PretrainConfig, given[1:])
     if PREPARE in arguments:
         prepare(config)

@@ -9,11 +9,11 @@ from typing import cast
 
 from teo.edits import Order
 from teo.errors import ModelError
-from teo.evaluation.stages import Player
 from teo.folder import ModelFolder, Role
 from teo.layouts import Marker
-from teo.runtime.base import Generator
+from teo.runtime.generator import Generator
 from teo.runtime.locate import is_exported
+from teo.stages import Player
 
 Build = Callable[[Path], Generator]
 _HASHED = (".json", ".safetensors", ".onnx", ".bin", ".txt", ".model", ".spm")

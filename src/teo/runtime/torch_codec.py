@@ -15,7 +15,7 @@ from typing import Any
 
 from teo.errors import ModelError
 from teo.layouts import Marker, Pieces
-from teo.runtime.base import Joiner, cut_at_markers
+from teo.runtime.generator import Joiner, cut_at_markers
 from teo.units import is_cjk, join_units
 
 THEN = "[THEN]"

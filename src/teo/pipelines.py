@@ -14,10 +14,10 @@ from teo.edits import format_operations
 from teo.errors import InputError, ModelError
 from teo.evaluation.rerank import Hypothesis, list_hypotheses, most_probable, score_hypotheses
 from teo.evaluation.stage_one import apply_replacements, place_randomly
-from teo.evaluation.stages import Cast, Proposal, Written, fit_dialogue, propose, rewrite_given
 from teo.layouts import Truncation, read_operation_pieces, split_at_separator, stage1_source, text_of
 from teo.placement import execute_pieces, format_placed
-from teo.runtime.base import Generated
+from teo.runtime.generator import Generated
+from teo.stages import Cast, Proposal, Written, fit_dialogue, propose, rewrite_given
 
 
 @dataclass(frozen=True, slots=True)

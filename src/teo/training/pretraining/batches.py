@@ -12,8 +12,8 @@ import torch
 from torch.utils.data import Dataset
 
 from teo.errors import DataError
-from teo.training.noise import CLS_ID, IGNORED, Ids, Noise, NoisedExample
-from teo.training.pretrain_data import Corpus
+from teo.training.pretraining.noise import CLS_ID, IGNORED, Ids, Noise, NoisedExample
+from teo.training.pretraining.streams import Corpus
 
 _FULL = 0.6
 """Share of a bucket's source that an example must fill: padding costs as much as text."""

@@ -1,0 +1,1 @@
+"""A trained model as int8 graphs for ONNX Runtime."""

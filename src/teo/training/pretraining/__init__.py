@@ -1,0 +1,1 @@
+"""Pretraining of the backbone on plain dialogues."""
