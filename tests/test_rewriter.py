@@ -157,12 +157,14 @@ def test_a_pipeline_without_calibration_says_so_once_and_keeps_what_it_doubts(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rewriter, generator = scripted("It is Ben who acted.", score=-0.8)
-    assert not rewriter.rewrite(HISTORY, UTTERANCE).changed, "exp(-0.8) = 0.45 is below the default of 0.5"
     assert rewriter.rewrite(HISTORY, UTTERANCE, min_confidence=0.4).changed
-    assert len(generator.sources) == 2
+    assert caplog.messages == [], "the caller's own threshold"
+    for _ in range(2):
+        assert not rewriter.rewrite(HISTORY, UTTERANCE).changed, "exp(-0.8) = 0.45 is below the default of 0.5"
+    assert len(generator.sources) == 3
     (warning,) = caplog.messages
     assert warning == (
-        "the variant 'direct' of this model was not calibrated: its confidence is the raw probability of the text, and "
+        "scripted: the variant 'direct' was not calibrated: its confidence is the raw probability of the text, and "
         "rewrites below 0.5 are not made; fit it with `teo calibrate`"
     )
 

@@ -15,7 +15,6 @@ is asked, its rewrite is made only from a confidence on: the calibrated chance t
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from collections.abc import Mapping
@@ -29,8 +28,6 @@ from teo.errors import InputError, ModelError
 from teo.loading import ModelFolder
 from teo.pipelines import Prediction
 from teo.units import holds_cjk
-
-logger = logging.getLogger(__name__)
 
 Reason = Literal["empty", "no-history", "reaction", "code", "too-long", "complete", "unsure"]
 """Why an utterance is kept: by a rule, because it does not fit, because no change or an unsure one was proposed."""
@@ -158,19 +155,12 @@ class Abstention:
 
     @classmethod
     def of(cls, folder: ModelFolder, variant: str) -> Abstention:
-        """Return what a model's `teo.json` says of a pipeline; without calibration a warning and a safe default."""
+        """Return what a model's `teo.json` says of a pipeline; without calibration a cautious default."""
         stored = folder.extra.get("calibration", {})
         curve = stored.get(variant) if isinstance(stored, dict) else None
         if curve is not None:
             return cls(Thresholds.from_dict(curve, folder.threshold), Calibration.from_dict(curve))
-        threshold = folder.threshold or UNCALIBRATED_THRESHOLD
-        logger.warning(
-            "the variant '%s' of this model was not calibrated: its confidence is the raw probability of the text, and "
-            "rewrites below %s are not made; fit it with `teo calibrate`",
-            variant,
-            threshold,
-        )
-        return cls(Thresholds(threshold))
+        return cls(Thresholds(folder.threshold or UNCALIBRATED_THRESHOLD))
 
     def confidence(self, prediction: Prediction) -> float:
         """Return the chance that a predicted rewrite is right, to four decimals."""

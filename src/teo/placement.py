@@ -126,6 +126,27 @@ def placements(operations: Sequence[Operation], utterance: str, limit: int = PLA
     return list(scripts.values())[:limit]
 
 
+def apply_replacements(operations: Sequence[Operation], utterance: str) -> EditScript:
+    """Return the edits of the replacements alone, each where its old text first stands; others are left out."""
+    return make_script(replacement_spans(operations, [unit.text for unit in split_units(utterance)]), utterance)
+
+
+def replacement_spans(operations: Sequence[Operation], texts: Sequence[str]) -> list[Span]:
+    """Return where each replacement goes: after the one before it if it can, else at its first free occurrence."""
+    spans: list[Span] = []
+    previous_end = 0
+    for operation in operations:
+        if operation.is_insertion:
+            continue
+        for start in (previous_end, 0):
+            run = find_units(texts, operation.old, start)
+            if run and all(run[1] <= span.first or run[0] >= span.last for span in spans):
+                spans.append(Span(*run, operation.new))
+                previous_end = max(previous_end, run[1])
+                break
+    return sorted(spans, key=lambda span: span.first)
+
+
 def _text(text: str) -> list[str]:
     return [text] if text else []
 
@@ -313,7 +334,7 @@ def _insertion_gaps(left: str, gap: str, right: str, new: str) -> tuple[str, str
         return _space(left, new), _space(new, right)
     if is_cjk(right[0]):  # a space ends a clause in these scripts: what was left out opens the next one
         return gap, _space(new, right)
-    if not needs_space(left, right):  # a space where none is needed: this writer sets signs apart
+    if not needs_space(left, right):  # a space where none is needed: this writer sets punctuation apart
         return _space(left, new), gap
     return gap if needs_space(left, new) else "", _space(new, right)
 
@@ -346,10 +367,12 @@ __all__ = [
     "PLACEMENT_LIMIT",
     "Executed",
     "Span",
+    "apply_replacements",
     "execute_pieces",
     "find_units",
     "format_placed",
     "make_script",
     "placed_pieces",
     "placements",
+    "replacement_spans",
 ]

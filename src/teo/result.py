@@ -21,7 +21,7 @@ class Alternative:
     confidence: float = 1.0
     """What the calibration makes of `score`."""
     score: float = 0.0
-    """The log-probability of what the model wrote, to four places."""
+    """The log-probability of what the model wrote, to four decimals."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the alternative, ready for JSON."""
@@ -66,5 +66,5 @@ class Rewrite:
             "truncated": {"turns": self.truncated.turns, "characters": self.truncated.characters},
         }
         if self.alternatives:
-            record["alternatives"] = [one.to_dict() for one in self.alternatives]
+            record["alternatives"] = [alternative.to_dict() for alternative in self.alternatives]
         return record

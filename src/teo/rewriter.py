@@ -9,6 +9,7 @@ counted as unread where it does not fit itself. `truncation="error"` refuses suc
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,8 @@ from teo.pipelines import PIPELINES, Prediction, find_variant, predict_several, 
 from teo.result import Alternative, Rewrite
 from teo.stages import Stages, fit_dialogue
 from teo.units import replace_surrogates
+
+logger = logging.getLogger(__name__)
 
 DialogueLike = Dialogue | Mapping[str, Any]
 
@@ -68,6 +71,7 @@ class Rewriter:
         self._name = name
         self._abstention = Abstention.of(folder, self._pipeline.name)
         self._generator = stages[self._pipeline.roles(stages)[0]].generator
+        self._warned = False
 
     @classmethod
     def from_pretrained(
@@ -207,6 +211,8 @@ class Rewriter:
             raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
         if batch_size < 1:
             raise InputError(f"batch_size: expected at least 1, found {batch_size}")
+        if min_confidence is None:
+            self._warn_uncalibrated()
         prepared = [self._prepare(dialogue, refuse=truncation == "error") for dialogue in dialogues]
         tasks = [task for task in prepared if isinstance(task, _Task)]
         answers = iter(
@@ -217,6 +223,18 @@ class Rewriter:
             ]
         )
         return [next(answers) if isinstance(item, _Task) else _alone(item) if n_best > 1 else item for item in prepared]
+
+    def _warn_uncalibrated(self) -> None:
+        """Say once that thresholds are a default, where they are."""
+        if self._abstention.calibration is None and not self._warned:
+            self._warned = True
+            logger.warning(
+                "%s: the variant '%s' was not calibrated: its confidence is the raw probability of the text, and "
+                "rewrites below %s are not made; fit it with `teo calibrate`",
+                self._name,
+                self.variant,
+                self.threshold,
+            )
 
     def _prepare(self, raw: DialogueLike, *, refuse: bool) -> _Task | Answer | TeoError:
         """Return what to ask the model, or the answer where there is nothing to ask."""

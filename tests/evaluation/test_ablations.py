@@ -14,7 +14,6 @@ from teo.errors import InputError, ModelError
 from teo.evaluation.ablations import (
     VARIANTS,
     Hypothesis,
-    apply_replacements,
     list_hypotheses,
     place_randomly,
     predict_rows,
@@ -22,6 +21,7 @@ from teo.evaluation.ablations import (
 )
 from teo.layouts import Marker, Pieces, stage1_source, stage2_source
 from teo.pipelines import Prediction, find_variant, require_roles
+from teo.placement import apply_replacements
 from teo.stages import Proposal, Stages
 
 P, I, D, R, SEP = Marker.PLACE, Marker.INSERT, Marker.DELETE, Marker.REPLACE, Marker.SEP  # noqa: E741

@@ -49,12 +49,12 @@ def score(
 def format_report(report: ScoreReport) -> str:
     """Return the numbers of one system as an aligned table, then the signatures."""
     lines = [f"{report.n} rows", ""]
-    lines += [_score_line(one) for one in report.scores]
+    lines += [_score_line(score) for score in report.scores]
     lines += ["", f"{'exact match by kind':<{_WIDTH}}     em      rows"]
-    for one in report.breakdown:
-        group = one.name.removeprefix("em_")
+    for score in report.breakdown:
+        group = score.name.removeprefix("em_")
         count = f"{report.groups[group]:>8}" if group in report.groups else " " * 8
-        lines.append(f"{_score_line(one, group.replace('_', ' '), count)}".rstrip())
+        lines.append(f"{_score_line(score, group.replace('_', ' '), count)}".rstrip())
     return "\n".join([*lines, "", *_signature_lines(report.signatures.values())])
 
 
@@ -76,9 +76,9 @@ def format_comparison(comparison: Comparison, files: dict[str, str]) -> str:
     return "\n".join([*lines, "", "* p < 0.05", "", *_signature_lines(signatures)])
 
 
-def _score_line(one: Score, label: str = "", count: str = "") -> str:
-    interval = f"   {one.interval}" if one.interval else ""
-    return f"{label or one.name:<{_WIDTH}}{_number(one.value)}{count}{interval}"
+def _score_line(score: Score, label: str = "", count: str = "") -> str:
+    interval = f"   {score.interval}" if score.interval else ""
+    return f"{label or score.name:<{_WIDTH}}{_number(score.value)}{count}{interval}"
 
 
 def _with_interval(report: ScoreReport, name: str) -> str:
@@ -87,7 +87,7 @@ def _with_interval(report: ScoreReport, name: str) -> str:
 
 
 def _signature_lines(signatures: Iterable[Signature]) -> list[str]:
-    return ["signatures", *(f"  {one}" for one in dict.fromkeys(signatures))]
+    return ["signatures", *(f"  {signature}" for signature in dict.fromkeys(signatures))]
 
 
 def _number(value: float | None) -> str:

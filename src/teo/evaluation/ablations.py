@@ -29,7 +29,7 @@ from teo.pipelines import (
     join_stages,
     predict,
 )
-from teo.placement import Span, find_units, make_script, placements
+from teo.placement import Span, apply_replacements, make_script, placements, replacement_spans
 from teo.stages import Proposal, Stages, fit_dialogue, propose, rewrite_given
 from teo.units import unit_texts
 
@@ -136,15 +136,10 @@ VARIANTS: Mapping[str, Pipeline | Ablation] = {
 """All that `teo evaluate` measures by name, the paper's first, as tables list them."""
 
 
-def apply_replacements(operations: Sequence[Operation], utterance: str) -> EditScript:
-    """Return the edits of the replacements alone, each where its old text first stands; others are left out."""
-    return make_script(_replacement_spans(operations, unit_texts(utterance)), utterance)
-
-
 def place_randomly(operations: Sequence[Operation], utterance: str, seed: str) -> EditScript:
     """Return replacements applied and insertions between any two units, drawn anew for each seed."""
     texts = unit_texts(utterance)
-    spans = _replacement_spans(operations, texts)
+    spans = replacement_spans(operations, texts)
     free = [k for k in range(len(texts) + 1) if not any(span.first < k < span.last for span in spans)]
     draw = random.Random(seed)
     for operation in operations:
@@ -152,22 +147,6 @@ def place_randomly(operations: Sequence[Operation], utterance: str, seed: str) -
             boundary = draw.choice(free)
             spans.append(Span(boundary, boundary, operation.new))
     return make_script(sorted(spans, key=lambda span: (span.first, span.last)), utterance)
-
-
-def _replacement_spans(operations: Sequence[Operation], texts: Sequence[str]) -> list[Span]:
-    """Return where each replacement goes: after the one before it if it can, else at its first free occurrence."""
-    spans: list[Span] = []
-    previous_end = 0
-    for operation in operations:
-        if operation.is_insertion:
-            continue
-        for start in (previous_end, 0):
-            run = find_units(texts, operation.old, start)
-            if run and all(run[1] <= span.first or run[0] >= span.last for span in spans):
-                spans.append(Span(*run, operation.new))
-                previous_end = max(previous_end, run[1])
-                break
-    return sorted(spans, key=lambda span: span.first)
 
 
 @dataclass(frozen=True, slots=True)

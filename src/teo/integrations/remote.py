@@ -60,7 +60,7 @@ class RemoteRewriter:
         results: list[Rewrite] = []
         for start in range(0, len(dialogues), batch_size):
             part = dialogues[start : start + batch_size]
-            items = [{"history": list(one.history), "utterance": one.utterance} for one in part]
+            items = [{"history": list(dialogue.history), "utterance": dialogue.utterance} for dialogue in part]
             body: dict[str, Any] = {"items": items, "truncation": truncation}
             if min_confidence is not None:
                 body["min_confidence"] = min_confidence

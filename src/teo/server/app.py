@@ -39,7 +39,6 @@ from teo.server.schemas import (
     RewriteRecord,
     RewriteRequest,
     list_dialogues,
-    read_chat,
     read_dialogue,
     read_options,
 )
@@ -242,7 +241,7 @@ def _describe_problems(app: FastAPI) -> None:
 def _read(body: DialogueBody | ChatRequest, path: str) -> Dialogue:
     """Return the dialogue of a body; what cannot be one is a problem of the field at that path."""
     try:
-        return read_chat(body) if isinstance(body, ChatRequest) else read_dialogue(body)
+        return read_dialogue(body)
     except InputError as error:
         raise from_error(error, path) from None
 

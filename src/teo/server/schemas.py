@@ -215,22 +215,13 @@ def list_dialogues(body: TurnsRequest | MessagesRequest | ItemsRequest) -> list[
     return [("", body)]
 
 
-def read_dialogue(body: DialogueBody) -> Dialogue:
-    """Return the dialogue that a body of either form holds."""
-    if isinstance(body, MessagesDialogue):
-        return _read_messages(body.messages)
+def read_dialogue(body: DialogueBody | ChatRequest) -> Dialogue:
+    """Return the dialogue that a body of any form holds."""
+    if isinstance(body, MessagesDialogue | ChatRequest):
+        return Dialogue.from_messages([message.model_dump() for message in body.messages])
     return Dialogue.from_turns(body.history, body.utterance)
-
-
-def read_chat(body: ChatRequest) -> Dialogue:
-    """Return the dialogue of a chat completion request."""
-    return _read_messages(body.messages)
 
 
 def read_options(body: TurnsRequest | MessagesRequest | ItemsRequest) -> RewriteOptions:
     """Return what a request asks of the model."""
     return RewriteOptions(body.min_confidence, body.truncation)
-
-
-def _read_messages(messages: list[Message]) -> Dialogue:
-    return Dialogue.from_messages([message.model_dump() for message in messages])

@@ -40,13 +40,13 @@ class ServerSettings:
     """Whether users' text may stand in the logs."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for setting in fields(self):
+            value = getattr(self, setting.name)
             if isinstance(value, bool | str) or value is None:
                 continue
-            least = 0 if one.name == "window_ms" else 1 if isinstance(value, int) else 0.001
+            least = 0 if setting.name == "window_ms" else 1 if isinstance(value, int) else 0.001
             if not value >= least:
-                raise ConfigError(f"{one.name}: expected at least {least}, found {value}")
+                raise ConfigError(f"{setting.name}: expected at least {least}, found {value}")
         if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
             raise ConfigError("token: expected visible ASCII characters, found none or others; a header must hold it")
         if self.max_queue < self.max_items:
