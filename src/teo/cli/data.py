@@ -163,11 +163,11 @@ def _report_skipped(skipped: tuple[Skipped, ...]) -> None:
 
 def _write(out: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write the records to a file or to standard output."""
-    from teo.data.writing import write_jsonl
+    from teo.files import json_line, write_jsonl
 
     if str(out) == "-":
         for record in records:
-            typer.echo(json.dumps(record, ensure_ascii=False))
+            typer.echo(json_line(record), nl=False)
         return
     count = write_jsonl(out, records)
     typer.echo(f"{count} rows written to {out}", err=True)
