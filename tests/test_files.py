@@ -89,8 +89,10 @@ def test_standard_output_is_written_into_and_not_cut(tmp_path: Path, before: str
     code = "from pathlib import Path; from teo.files import write_text; write_text(Path('/dev/stdout'), 'second\\n')"
     with out.open(mode) as stream:
         inode = out.stat().st_ino
-        subprocess.run([sys.executable, "-c", code], stdout=stream, check=True, timeout=60)
-    assert out.read_text() == f"{before}second\n"
+        for _ in range(2):
+            subprocess.run([sys.executable, "-c", code], stdout=stream, check=True, timeout=60)
+        stream.write(b"last\n")
+    assert out.read_text() == f"{before}second\nsecond\nlast\n"
     assert out.stat().st_ino == inode
 
 

@@ -93,10 +93,16 @@ def _write_into(path: Path, write: Callable[[Path], object]) -> None:
     with tempfile.TemporaryDirectory(prefix="teo-") as folder:
         made = Path(folder) / f"made{path.suffix}"
         write(made)
-        # Appending neither makes a file nor cuts off what an open descriptor's file holds already (`>> file`).
-        target = os.open(path, os.O_WRONLY | os.O_APPEND)
-        with made.open("rb") as source, os.fdopen(target, "wb") as stream:
+        with made.open("rb") as source, os.fdopen(_open_special(path), "wb") as stream:
             shutil.copyfileobj(source, stream)
+
+
+def _open_special(path: Path) -> int:
+    """Return a descriptor to write with; that of `/dev/stdout` goes on where this process's own output stands."""
+    number = _descriptor(path)
+    if number is not None:
+        return os.dup(number)
+    return os.open(path, os.O_WRONLY)  # neither makes a file nor cuts one off
 
 
 def _is_special(path: Path) -> bool:
@@ -107,19 +113,20 @@ def _is_special(path: Path) -> bool:
         return False
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    return not stat.S_ISREG(mode) or _is_descriptor(path)
+    return not stat.S_ISREG(mode) or _descriptor(path) is not None
 
 
-def _is_descriptor(path: Path) -> bool:
-    """Tell whether a path, or a link that it leads through, is an entry of /dev/fd or of /proc/PID/fd."""
+def _descriptor(path: Path) -> int | None:
+    """Return the descriptor of this process that a path names, itself or through links, as `/dev/stdout` does."""
+    own = {Path("/dev/fd"), Path("/proc/self/fd").resolve()}
     for _ in range(_MOST_LINKS):
         folder = path.parent.resolve()
-        if folder.name == "fd" and folder.parts[1:2] in (("dev",), ("proc",)):
-            return True
+        if folder in own and path.name.isdecimal():
+            return int(path.name)
         if not path.is_symlink():
-            return False
+            return None
         path = folder / path.readlink()
-    return False
+    return None
 
 
 def _explain(path: Path, error: OSError) -> str:
