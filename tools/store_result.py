@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from teo.errors import InputError, TeoError
-from teo.evaluation.analysis import rewrite_matches
 from teo.evaluation.predict import PREDICTIONS
 from teo.files import write_json, write_whole
+from teo.metrics.exact_match import texts_match
 from teo.units import scoring_units
 
 
@@ -45,7 +45,7 @@ def bare_row(record: Mapping[str, Any]) -> dict[str, Any]:
     text = record["prediction"]
     return {
         "id": record["id"],
-        "right": rewrite_matches(record),
+        "right": texts_match(text, (record["reference"], *record.get("references", ()))),
         "changed": scoring_units(text) != scoring_units(record["current"]),
         "score": round(sum(record["scores"].values()), 4),
         "hash": hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
