@@ -71,9 +71,9 @@ def test_it_says_what_a_rewriter_says(tmp_path: Path) -> None:
     lines = [Row(str(k), one, one.utterance).to_dict() for k, one in enumerate(dialogues)]
     from teo.data.writing import write_jsonl
 
-    write_jsonl(tmp_path / "rows.jsonl", lines)
+    write_jsonl(tmp_path / "test.jsonl", lines)
     rewriter = Rewriter.from_pretrained()
-    request = Request("jsonl", tmp_path / "rows.jsonl", tmp_path / "out", variant=rewriter.variant, abstain=True)
+    request = Request("jsonl", tmp_path / "test.jsonl", tmp_path / "out", variant=rewriter.variant, abstain=True)
     metrics = evaluate(request)
     assert metrics["settings"]["variant"] == f"{rewriter.variant}+threshold"
     assert metrics["settings"]["precision"] == "int8"
