@@ -18,8 +18,7 @@ from typing import Any
 from teo.errors import InputError, TeoError
 from teo.evaluation.predict import PREDICTIONS
 from teo.files import write_json, write_whole
-from teo.metrics.exact_match import texts_match
-from teo.units import scoring_units
+from teo.units import is_exact_match
 
 
 def store(folder: Path, run: Path) -> Path:
@@ -42,11 +41,11 @@ def store(folder: Path, run: Path) -> Path:
 
 def bare_row(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what may be kept of a predicted row."""
-    text = record["prediction"]
+    text, accepted = record["prediction"], (record["reference"], *record.get("references", ()))
     return {
         "id": record["id"],
-        "right": texts_match(text, (record["reference"], *record.get("references", ()))),
-        "changed": scoring_units(text) != scoring_units(record["current"]),
+        "right": any(is_exact_match(text, reference) for reference in accepted),
+        "changed": not is_exact_match(text, record["current"]),
         "score": round(sum(record["scores"].values()), 4),
         "hash": hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
     }

@@ -6,7 +6,6 @@ import pytest
 
 from teo.errors import InputError
 from teo.metrics import compare_rows, score_rows
-from teo.metrics.exact_match import texts_match
 
 CONTRACT = [
     *("n", "em", "bleu1", "bleu2", "bleu3", "bleu4", "rouge1", "rouge2", "rougeL_rouge_0_3_2", "rougeL_rouge_1_0_1"),
@@ -148,10 +147,3 @@ def test_systems_compared_must_accept_the_same_rewrites():
 def test_references_are_a_list_of_strings(value):
     with pytest.raises(InputError, match=r"rows\[0\]: references: expected a list of strings"):
         score_rows([{**SEVERAL, "prediction": "", "references": value}])
-
-
-@pytest.mark.parametrize(
-    ("prediction", "right"), [("is BEN", True), ("is he", True), ("is", False)], ids=["case", "second", "neither"]
-)
-def test_texts_match_as_em_counts(prediction, right):
-    assert texts_match(prediction, ("is Ben", "is he")) is right

@@ -29,6 +29,15 @@ ROWS = [
         "prediction": "He acted",
         "scores": {"joint": -1.0},
     },
+    {
+        "id": "c",
+        "history": ["secret history"],
+        "current": "he acted",
+        "reference": "Ben acted",
+        "references": ["Affleck acted"],
+        "prediction": "Affleck acted",
+        "scores": {"joint": -1.0},
+    },
 ]
 
 
@@ -48,9 +57,10 @@ def test_rows_are_kept_without_text(run: Path, tmp_path: Path) -> None:
     kept = gzip.decompress(packed).decode()
     assert "acted" not in kept
     assert "secret" not in kept
-    first, second = map(json.loads, kept.splitlines())
+    first, second, third = map(json.loads, kept.splitlines())
     assert (first["right"], first["changed"], first["score"]) == (True, True, -0.75)
     assert (second["right"], second["changed"]) == (False, False)
+    assert (third["right"], third["changed"]) == (True, True), "another accepted rewrite"
     assert first["hash"] != second["hash"]
     stored = json.loads((tmp_path / "results" / "ours" / "task-test-fast.json").read_text(encoding="utf-8"))
     assert stored["em"] == 0.5

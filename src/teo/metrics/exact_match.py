@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from teo.metrics.base import Example, FloatArray, Metric, Signature, divide
-from teo.units import scoring_units
 
 
 def is_exact(example: Example) -> bool:
     """Tell whether the prediction equals the reference or another accepted rewrite."""
     return example.prediction == example.reference or example.prediction in example.references
-
-
-def texts_match(prediction: str, references: Iterable[str]) -> bool:
-    """Tell whether a predicted text is right as EM counts it: its units are those of an accepted rewrite."""
-    units = scoring_units(prediction)
-    return any(units == scoring_units(reference) for reference in references)
 
 
 class ExactMatch(Metric):
