@@ -18,13 +18,13 @@ from race import Contestant, Ours, Report, make_work, measure_growth, measure_st
 from teo.data import load_rows
 from teo.errors import InputError, MissingExtraError, TeoError
 from teo.files import write_json, write_text, write_whole
-from teo.runtime.locate import locate_model
+from teo.loading import locate
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print the tables, and write them where --out says."""
     options = _read_options(arguments)
-    model = locate_model(options.model)
+    model = locate(options.model)
     datasets = dict(_named(text) for text in options.datasets)
     ours = [Ours(model, threads, variant) for variant in options.variants for threads in options.threads]
     systems: list[Contestant] = [*ours, *_peers(options)]

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from teo import __version__
 from teo.cli.calibrate import calibrate
 from teo.cli.data import data_app
 from teo.cli.demo import demo
@@ -20,6 +19,7 @@ from teo.cli.score import score
 from teo.cli.serve import serve
 from teo.cli.train import train
 from teo.errors import TeoError
+from teo.version import __version__
 
 app = typer.Typer(
     name="teo",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from teo.errors import ConfigError
-from teo.folder import ROLES
+from teo.loading import ROLES
 from teo.training.settings import read_settings
 
 RANDOM = "random"

@@ -18,7 +18,7 @@ from transformers.utils import logging as transformers_logging
 
 from teo.edits import Operation
 from teo.errors import ConfigError, ModelError, TeoError
-from teo.folder import ModelFolder, Role
+from teo.loading import ModelFolder, Role
 from teo.runtime.torch_codec import Codec
 from teo.training.arguments import choose_device, tensorboard_callbacks, torch_device, training_arguments, uses_bf16
 from teo.training.backbones import build_random, learned_positions, load_base
