@@ -22,6 +22,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], align: str = 
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
+def plain_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table whose cells are shown as they are."""
+    return table(header, ([plain(cell) for cell in row] for row in rows))
+
+
 def plain(value: object) -> str:
     """Return a value as text that Markdown shows as it is, on one line."""
     return _MARKUP.sub(r"\\\1", " ".join(str(value).split()))
