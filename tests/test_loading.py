@@ -90,7 +90,7 @@ def test_a_missing_role_is_named(tmp_path: Path, built: list[Fake]) -> None:
 
 
 def test_a_prompt_must_be_markers(tmp_path: Path, built: list[Fake]) -> None:
-    with pytest.raises(ModelError, match=r"roles\.direct\.prompt: expected markers .* found 'hello'"):
+    with pytest.raises(ModelError, match=r"roles\.direct\.prompt: expected markers .*; 'hello' is not a valid Marker"):
         open_model(exported(tmp_path, direct=Role("w", ("hello",)))).load(["direct"])
 
 

@@ -186,7 +186,7 @@ def test_shares_in_the_text_are_those_of_the_stored_results(page):
 @each_readme
 def test_the_models_own_facts(page):
     text = page.read_text(encoding="utf-8")
-    described = json.loads((ROOT / "src" / "teo" / "models" / "default" / "teo.json").read_text(encoding="utf-8"))
+    described = json.loads((ROOT / "src" / "teo" / "default" / "teo.json").read_text(encoding="utf-8"))
     calibration = described["extra"]["calibration"][described["variant"]]
     report = json.loads((ROOT / "results" / "default" / "calibration" / "calibration.json").read_text(encoding="utf-8"))
     for fact in (*calibration["thresholds"].values(), described["source_limit"]):

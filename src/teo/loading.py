@@ -120,7 +120,13 @@ class Model:
                 found = ", ".join(self.folder.roles) or "none"
                 raise ModelError(f"{self.path}: expected the role {role}, found {found}; choose another variant")
             stored = self.folder.roles[role]
-            prompt = tuple(self._marker(role, text) for text in stored.prompt)
+            try:
+                prompt = tuple(map(Marker, stored.prompt))
+            except ValueError as error:
+                known = ", ".join(marker.value for marker in Marker)
+                raise ModelError(
+                    f"{self.path / 'teo.json'}: roles.{role}.prompt: expected markers ({known}); {error}"
+                ) from None
             if stored.folder not in generators:
                 generators[stored.folder] = self._generator(self.path / stored.folder)
             stages[role] = Stage(generators[stored.folder], prompt)
@@ -152,15 +158,6 @@ class Model:
         if self.threads:
             torch.set_num_threads(self.threads)
         return TorchGenerator.from_pretrained(weights, device=self.device, bf16=self.bf16, **limits)
-
-    def _marker(self, role: str, text: str) -> Marker:
-        try:
-            return Marker(text)
-        except ValueError:
-            known = ", ".join(marker.value for marker in Marker)
-            raise ModelError(
-                f"{self.path / 'teo.json'}: roles.{role}.prompt: expected markers ({known}), found '{text}'"
-            ) from None
 
 
 def open_model(

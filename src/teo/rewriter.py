@@ -22,7 +22,7 @@ from teo.layouts import Truncation, TruncationRule
 from teo.loading import Model, ModelFolder, Runtime, open_model
 from teo.pipelines import PIPELINES, Prediction, find_variant, predict_several, require_one_text, require_roles
 from teo.result import Alternative, Rewrite
-from teo.stages import Stages, fit_dialogue, source_length
+from teo.stages import Stages, fit_dialogue
 from teo.units import replace_surrogates
 
 DialogueLike = Dialogue | Mapping[str, Any]
@@ -227,12 +227,10 @@ class Rewriter:
         utterance = dialogue.utterance
         if reason := reason_to_keep(dialogue):
             return Answer(Rewrite(utterance), reason)
-        fitted, truncation = fit_dialogue(self._generator, _encodable(dialogue, self.source_limit))
-        if source_length(self._generator, fitted.utterance) > self.source_limit:
-            characters = sum(len(turn) for turn in dialogue.history) + len(utterance)
-            truncation = Truncation(len(dialogue.history), characters)
+        encodable = Dialogue(tuple(map(replace_surrogates, dialogue.history)), replace_surrogates(utterance))
+        fitted, truncation = fit_dialogue(self._generator, encodable)
         if truncation and refuse:
-            return _too_long(truncation, self.source_limit)
+            return _too_long(truncation, self._generator.source_limit)
         if not any(turn.strip() for turn in fitted.history):  # nothing of the history is left
             return Answer(Rewrite(utterance, truncated=truncation), "too-long")
         return _Task(dialogue, fitted, truncation)
@@ -299,13 +297,6 @@ def own_edits(utterance: str, fitted: Dialogue, script: EditScript) -> EditScrip
     longest = len(fitted.utterance) + sum(len(turn) for turn in fitted.history) + _SPARE
     length = len(fitted.utterance.strip()) + sum(len(edit.new) - len(edit.old) for edit in script)
     return script.moved_to(utterance) if length <= longest else EditScript()
-
-
-def _encodable(dialogue: Dialogue, limit: int) -> Dialogue:
-    """Return the dialogue without lone surrogates; turns that cannot be reached are left as they are."""
-    reached = max(0, len(dialogue.history) - limit)  # every turn takes a token at least
-    history = (*dialogue.history[:reached], *map(replace_surrogates, dialogue.history[reached:]))
-    return Dialogue(history, replace_surrogates(dialogue.utterance))
 
 
 def _too_long(truncation: Truncation, limit: int) -> InputError:

@@ -102,15 +102,13 @@ class StageTwoRewrite:
 
 def fit_dialogue(generator: Generator, dialogue: Dialogue, operations: Pieces = ()) -> tuple[Dialogue, Truncation]:
     """Return the dialogue with the latest turns that a source has room for beside utterance and operations."""
-    room = generator.source_limit - source_length(generator, dialogue.utterance)
+    room = generator.source_limit - generator.measure(dialogue.utterance) - 2  # [CLS], and [SEP] after the operations
+    if room < 0:  # the utterance itself does not fit: it is never cut, and counts as unread with all before it
+        turns = (*dialogue.history, dialogue.utterance)
+        return Dialogue((), dialogue.utterance), Truncation(len(dialogue.history), sum(map(len, turns)))
     for piece in operations:
         room -= 1 if isinstance(piece, Marker) else generator.measure(piece) - 1
     return fit_history(dialogue, generator.measure, room)
-
-
-def source_length(generator: Generator, utterance: str) -> int:
-    """Return the tokens of a source without history: [CLS] before all, the utterance, [SEP] after the operations."""
-    return generator.measure(utterance) + 2
 
 
 def propose(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Proposal]:

@@ -361,9 +361,9 @@ def test_a_processor_that_cuts_products_off_is_noticed(
     real = session._open
     monkeypatch.setattr(session, "_products_are_right", lambda folder: False)
     monkeypatch.setattr(session, "_open", lambda *args, careful: asked.append(careful) or real(*args, careful=careful))
-    open_graphs(int8_form / "onnx", ("encoder.onnx",), threads=1, whole_numbers=True)
+    open_graphs(int8_form / "onnx", ("encoder.onnx",), threads=1, int8=True)
     assert asked == [True]
-    open_graphs(int8_form / "onnx", ("encoder.onnx",), threads=1, whole_numbers=False)
+    open_graphs(int8_form / "onnx", ("encoder.onnx",), threads=1, int8=False)
     assert asked == [True, False], "the float form has no such products"
     careful = OnnxGenerator(int8_form / "onnx", threads=1, max_new_tokens=14)
     sources, prompts = random_sources(20, seed=8)

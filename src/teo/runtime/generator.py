@@ -12,7 +12,7 @@ from teo.layouts import Marker, Pieces
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """One text that a model wrote and the log-probability of each of its tokens, the end token included."""
+    """One generated text and the log-probability of each of its tokens, the end token included."""
 
     pieces: Pieces
     token_scores: tuple[float, ...]
@@ -29,7 +29,7 @@ class Generated:
 
 
 class Generator(Protocol):
-    """A sequence-to-sequence model that reads pieces and writes pieces."""
+    """A sequence-to-sequence model: pieces in, pieces out."""
 
     @property
     def source_limit(self) -> int:
@@ -46,7 +46,7 @@ class Generator(Protocol):
     def generate_several(
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, count: int
     ) -> list[list[Generated]]:
-        """Return at most `count` texts for each source, the most probable first, by a search so wide."""
+        """Return at most `count` texts for each source, the most probable first, by beam search of that width."""
 
     def score(
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
@@ -74,7 +74,7 @@ def cut_at_markers(
 ) -> Pieces:
     """Return what a decoder's ids say up to the end token: markers, and the text of the runs between them.
 
-    `silent` ids are left out; `text` gives a run's text as no piece or one.
+    `silent` ids are left out; `text` gives the text of a run of ids, none where the run has no text.
     """
     pieces: list[str] = []
     run: list[int] = []
@@ -90,14 +90,14 @@ def cut_at_markers(
 
 
 class Joiner:
-    """The backbone's sign that takes back the space of the word after it; alone it says nothing and is left out."""
+    """The backbone's character that takes back the space of the word after it; alone it means nothing."""
 
-    SIGN = "⁀"
+    CHARACTER = "⁀"
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
-        self._own = vocabulary.get(self.SIGN)
+        self._own = vocabulary.get(self.CHARACTER)
         joins = () if self._own is None else vocabulary.items()
-        # After a joiner comes a word with its space, or the digit that makes the joiner a user's own sign.
+        # After a joiner comes a word with its space, or the digit that makes the joiner a user's own character.
         self._joins = frozenset(number for token, number in joins if token[:1] in ("▁", "0", "1"))
 
     def clean(self, ids: Sequence[int]) -> list[int]:
@@ -105,4 +105,6 @@ class Joiner:
         if self._own is None or self._own not in ids:
             return list(ids)
         following = (*ids[1:], None)
-        return [one for one, after in zip(ids, following, strict=True) if one != self._own or after in self._joins]
+        return [
+            number for number, after in zip(ids, following, strict=True) if number != self._own or after in self._joins
+        ]

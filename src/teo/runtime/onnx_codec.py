@@ -31,7 +31,14 @@ class TokenizerCodec:
         tokenizer.no_padding()
         tokenizer.no_truncation()
         self.start_id, self.eos_id, self.pad_id = start_id, eos_id, pad_id
-        self._ids = {marker: _marker_id(tokenizer, marker) for marker in Marker}
+        self._ids: dict[Marker, int] = {}
+        for marker in Marker:
+            number = tokenizer.token_to_id(marker.value)
+            if number is None:
+                raise ModelError(
+                    f"tokenizer: expected the marker {marker.value} among its tokens, found none; export again"
+                )
+            self._ids[marker] = int(number)
         self._markers = {number: marker for marker, number in self._ids.items() if marker is not Marker.CLS}
         self._silent = {pad_id, self._ids[Marker.CLS]}
         self._joiner = Joiner(tokenizer.get_vocab())
@@ -66,7 +73,7 @@ class TokenizerCodec:
         return ids
 
     def encode_target(self, pieces: Iterable[str]) -> list[int]:
-        """Return the ids that a decoder is to write, the end token included."""
+        """Return the ids that a decoder is to generate, the end token included."""
         return [*self.encode(pieces), self.eos_id]
 
     def decoder_start(self, prompt: Iterable[str] = ()) -> list[int]:
@@ -74,7 +81,7 @@ class TokenizerCodec:
         return [self.start_id, *self.encode(prompt)]
 
     def decode(self, ids: Iterable[int]) -> Pieces:
-        """Return what a decoder wrote after its start, up to the end token."""
+        """Return what a decoder generated after its start, up to the end token."""
         return cut_at_markers(ids, self.eos_id, self._markers, self._silent, self._text)
 
     def measure(self, text: str) -> int:
@@ -90,10 +97,3 @@ class TokenizerCodec:
     def _text(self, ids: Sequence[int]) -> list[str]:
         text = self.tokenizer.decode(self._joiner.clean(ids), skip_special_tokens=False) if ids else ""
         return [text] if text else []
-
-
-def _marker_id(tokenizer: Tokenizer, marker: Marker) -> int:
-    number = tokenizer.token_to_id(marker.value)
-    if number is None:
-        raise ModelError(f"tokenizer: expected the marker {marker.value} among its tokens, found none; export again")
-    return int(number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from teo.runtime.onnx_weights import Array, Place
 FORMAT_VERSION = 1
 DESCRIPTION = "graphs.json"
 """The file beside exported graphs that says what they are."""
+
+_NUMBERS = ("d_model", "heads", "decoder_layers", "turn_types", "pad_id", "eos_id", "sep_id", "start_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +55,18 @@ class Description:
                 "or run the trained one with runtime='torch'"
             )
         try:
-            return cls._read(json.loads(file.read_text(encoding="utf-8")), file)
+            stored = json.loads(file.read_text(encoding="utf-8"))
+            version, scale = stored["format"], stored.get("embedding_scale")
+            if version != FORMAT_VERSION:
+                raise ModelError(f"{file}: expected format {FORMAT_VERSION}, found {version}; install a matching teo")
+            return cls(
+                form=str(stored["form"]),
+                embedding=Place.from_dict(stored["embedding"]),
+                embedding_scale=None if scale is None else Place.from_dict(scale),
+                **{name: int(stored[name]) for name in _NUMBERS},
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ModelError(f"{file}: not the description of an exported model ({error}); export it again") from error
-
-    @classmethod
-    def _read(cls, stored: Mapping[str, Any], file: Path) -> Description:
-        if stored["format"] != FORMAT_VERSION:
-            found = stored["format"]
-            raise ModelError(f"{file}: expected format {FORMAT_VERSION}, found {found}; install a matching teo")
-        scale = stored.get("embedding_scale")
-        return cls(
-            form=str(stored["form"]),
-            embedding=Place.from_dict(stored["embedding"]),
-            embedding_scale=None if scale is None else Place.from_dict(scale),
-            **{
-                name: int(stored[name])
-                for name in (
-                    "d_model",
-                    "heads",
-                    "decoder_layers",
-                    "turn_types",
-                    "pad_id",
-                    "eos_id",
-                    "sep_id",
-                    "start_id",
-                )
-            },
-        )
 
 
 class Embedding:

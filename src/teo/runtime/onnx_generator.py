@@ -1,7 +1,7 @@
 """OnnxGenerator: the project's own backbone on ONNX Runtime, behind the stages' protocol; needs no torch.
 
 A row's result does not depend on the rows beside it, to the last bit: tokens stand in one line without padding, sums
-of products are exact whole numbers (`teo.export.graph`), and where attention does need padding, sources are
+of int8 products are exact (`teo.export.graph`), and where attention does need padding, sources are
 padded to multiples of a width at which the padding adds nothing but zeros to sums that are made in the same order.
 """
 
@@ -55,24 +55,20 @@ class OnnxGenerator:
         self.threads = threads or default_threads()
         self.batch_size = batch_size
         self.max_new_tokens = min(max_new_tokens, POSITIONS // 2)
-        self._source_limit = min(source_limit, POSITIONS)
+        self.source_limit = min(source_limit, POSITIONS)
+        """How many tokens a source may have."""
         ids = {name: getattr(self.description, name) for name in ("start_id", "eos_id", "pad_id")}
-        self.codec = TokenizerCodec.load(_tokenizer_file(path), **ids)
+        own = path / "tokenizer.json"  # else the one that all weights of the model share
+        self.codec = TokenizerCodec.load(own if own.is_file() else path.parent / own.name, **ids)
         self.embedding = Embedding(path, self.description)
         if len(self.embedding) < len(self.codec):
             raise ModelError(
                 f"{path}: expected embeddings for the tokenizer's {len(self.codec)} tokens, found "
                 f"{len(self.embedding)}; export the model again"
             )
-        whole_numbers = self.description.form == "int8"
-        self._encoder, self._decoder = open_graphs(
-            path, ("encoder.onnx", "decoder.onnx"), threads=self.threads, whole_numbers=whole_numbers
-        )
-
-    @property
-    def source_limit(self) -> int:
-        """How many tokens a source may have."""
-        return self._source_limit
+        int8 = self.description.form == "int8"
+        graphs = ("encoder.onnx", "decoder.onnx")
+        self._encoder, self._decoder = open_graphs(path, graphs, threads=self.threads, int8=int8)
 
     def measure(self, text: str) -> int:
         """Return how many tokens a turn takes, its separator included."""
@@ -82,15 +78,15 @@ class OnnxGenerator:
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
     ) -> list[Generated]:
         """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
-        return [texts[0] for texts in self._write(sources, prompts, beams, per_token=True)]
+        return [texts[0] for texts in self._search(sources, prompts, beams, per_token=True)]
 
     def generate_several(
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, count: int
     ) -> list[list[Generated]]:
-        """Return at most `count` texts for each source, the most probable first, by a search so wide."""
-        return self._write(sources, prompts, count, per_token=False)
+        """Return at most `count` texts for each source, the most probable first, by beam search of that width."""
+        return self._search(sources, prompts, count, per_token=False)
 
-    def _write(
+    def _search(
         self, sources: Sequence[Pieces], prompts: Sequence[Pieces] | None, beams: int, *, per_token: bool
     ) -> list[list[Generated]]:
         """Return each source's texts, best first; one by greedy search where there is one beam."""
@@ -98,12 +94,13 @@ class OnnxGenerator:
         results: dict[int, list[Text]] = {}
         # A batch has starts of one length, so that no decoder's text needs padding on its left.
         order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
-        lengths, groups = [len(one) for one in encoded], [len(start) for start in starts]
+        lengths, groups = [len(ids) for ids in encoded], [len(start) for start in starts]
         rows, tokens = max(1, self.batch_size // beams), _BATCH_TOKENS // beams
         for batch in batches(order, lengths, rows, groups=groups, tokens=tokens):
             steps = self.read([encoded[k] for k in batch])
             start = np.array([starts[k] for k in batch], dtype=np.int64)
-            limits = [self._text_limit(len(encoded[k])) for k in batch]
+            # Operations and rewrite cannot both be longer than the source.
+            limits = [min(self.max_new_tokens, 2 * len(encoded[k]) + 16) for k in batch]
             end = self.codec.eos_id
             texts = (
                 [[text] for text in search_greedily(steps, start, limits, end)]
@@ -112,7 +109,7 @@ class OnnxGenerator:
             )
             results.update(zip(batch, texts, strict=True))
         decode = self.codec.decode
-        return [[Generated(decode(one.ids), tuple(one.scores)) for one in results[k]] for k in range(len(sources))]
+        return [[Generated(decode(text.ids), tuple(text.scores)) for text in results[k]] for k in range(len(sources))]
 
     def score(
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
@@ -130,7 +127,7 @@ class OnnxGenerator:
         # Rows of the same source stand together: it is read once for all of its targets.
         order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k]), encoded[k], whole[k]))
         for batch in batches(
-            order, [len(one) for one in encoded], self.batch_size, groups=[len(one) for one in starts]
+            order, [len(ids) for ids in encoded], self.batch_size, groups=[len(start) for start in starts]
         ):
             unique = list(dict.fromkeys(encoded[k] for k in batch))
             place = {ids: number for number, ids in enumerate(unique)}
@@ -138,8 +135,8 @@ class OnnxGenerator:
             for part in batches(batch, widths, len(batch), tokens=_SCORED_TOKENS):
                 rows = np.array([place[encoded[k]] for k in part], dtype=np.int64)
                 scores = steps.score(rows, [starts[k] for k in part], [written[k] for k in part])
-                for k, one in zip(part, scores, strict=True):
-                    results[k] = one
+                for k, score in zip(part, scores, strict=True):
+                    results[k] = score
         return results
 
     def _encode(self, sources: Sequence[Pieces]) -> list[tuple[int, ...]]:
@@ -151,10 +148,6 @@ class OnnxGenerator:
                     f"found {len(ids)}; shorten the utterance"
                 )
         return encoded
-
-    def _text_limit(self, source: int) -> int:
-        """Return how long a text may become: the operations and the rewrite cannot both be longer than the source."""
-        return min(self.max_new_tokens, 2 * source + 16)
 
     def read(self, encoded: Sequence[tuple[int, ...]]) -> OnnxSteps:
         """Return the decoder's steps over a batch of sources, each read once."""
@@ -218,17 +211,17 @@ class OnnxSteps:
     def score(self, rows: Ids, starts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]) -> list[float]:
         """Return the log-probability of whole texts after starts of one length, each for one of the sources read."""
         begin = len(starts[0]) - 1
-        given = [[*start, *ids[:-1]] for start, ids in zip(starts, texts, strict=True)]
-        width = _rounded(max(len(one) for one in given))
-        tokens = np.full((len(given), width), self._description.pad_id, dtype=np.int64)
-        wanted = np.zeros((len(given), width - begin, 1), dtype=np.int64)
-        for k, (one, ids) in enumerate(zip(given, texts, strict=True)):
-            tokens[k, : len(one)] = one
+        inputs = [[*start, *ids[:-1]] for start, ids in zip(starts, texts, strict=True)]
+        width = _rounded(max(len(row) for row in inputs))
+        tokens = np.full((len(inputs), width), self._description.pad_id, dtype=np.int64)
+        wanted = np.zeros((len(inputs), width - begin, 1), dtype=np.int64)
+        for k, (row, ids) in enumerate(zip(inputs, texts, strict=True)):
+            tokens[k, : len(row)] = row
             wanted[k, : len(ids), 0] = ids
         read = {name: np.take(value, rows, axis=0) for name, value in self._read.items()}
         asked = np.arange(begin, width, dtype=np.int64)
-        inputs = self._inputs(tokens, self._no_cache(len(rows)), read, asked, wanted, 1)
-        scores = _logs(self._session.run(["wanted_probabilities"], inputs)[0][:, :, 0])
+        feed = self._inputs(tokens, self._no_cache(len(rows)), read, asked, wanted, 1)
+        scores = _logs(self._session.run(["wanted_probabilities"], feed)[0][:, :, 0])
         return [sum(row[: len(ids)].tolist()) for row, ids in zip(scores, texts, strict=True)]
 
     def _inputs(
@@ -277,15 +270,9 @@ def batches(
         yield batch
 
 
-def _tokenizer_file(folder: Path) -> Path:
-    """Return the tokenizer of a set of weights: its own, or the one that it shares with the whole model."""
-    own = folder / "tokenizer.json"
-    return own if own.is_file() else folder.parent / "tokenizer.json"
-
-
 def _logs(probabilities: Floats) -> Floats:
     """Return logarithms number by number: over arrays, the last bit depends on a number's place."""
-    logs = [math.log(one + _LEAST) for one in probabilities.ravel().tolist()]
+    logs = [math.log(probability + _LEAST) for probability in probabilities.ravel().tolist()]
     return np.array(logs, dtype=np.float64).reshape(probabilities.shape)
 
 

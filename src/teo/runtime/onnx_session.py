@@ -21,9 +21,9 @@ def default_threads() -> int:
     return min(4, available)
 
 
-def open_graphs(folder: Path, names: tuple[str, ...], *, threads: int, whole_numbers: bool) -> list[Any]:
-    """Return the graphs of an exported model, ready to run; `whole_numbers` where their products are of 8 bits."""
-    careful = whole_numbers and not _products_are_right(folder)
+def open_graphs(folder: Path, names: tuple[str, ...], *, threads: int, int8: bool) -> list[Any]:
+    """Return the graphs of an exported model, ready to run; `int8` where their products are."""
+    careful = int8 and not _products_are_right(folder)
     return [_open(folder / name, threads, careful=careful) for name in names]
 
 

@@ -13,11 +13,11 @@ Ids = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 
 _KEPT = 0.75
-"""Rows are dropped when at most this share of the batch still writes: each time, what is cached must be copied."""
+"""Rows are dropped when at most this share of the batch still generates: each time, what is cached must be copied."""
 
 
 class Steps(Protocol):
-    """A model that has read a batch of sources and writes on, token by token."""
+    """A model that has encoded a batch of sources and generates on, token by token."""
 
     def advance(self, tokens: Ids, count: int) -> tuple[Floats, Ids]:
         """Take further tokens (rows, length) and return the scores and ids of the `count` likeliest next ones."""
@@ -28,7 +28,7 @@ class Steps(Protocol):
 
 @dataclass(slots=True)
 class Text:
-    """Tokens written and the log-probability of each."""
+    """Generated tokens and the log-probability of each."""
 
     ids: list[int] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _Beam:
 def search_beams(
     steps: Steps, starts: Ids, limits: Sequence[int], end: int, beams: int, *, per_token: bool = True
 ) -> list[list[Text]]:
-    """Return each row's texts, best first and at most `beams`, that a search so wide comes across; at least one.
+    """Return each row's texts, best first and at most `beams`, that beam search of that width finds; at least one.
 
     They are ranked by log-probability: per token, or of the whole text. A row is done when `beams` texts have ended
     and no running one ranks before the last of them.
@@ -124,7 +124,7 @@ def _grow(beam: _Beam, scores: Floats, ids: Ids, end: int, beams: int, limit: in
         elif len(grown) < beams:
             grown.append(text)
             parents.append(parent)
-    beam.ended = sorted(beam.ended, key=lambda one: -one[0])[:beams]
+    beam.ended = sorted(beam.ended, key=lambda ranked: -ranked[0])[:beams]
     beam.running = grown
     best = sum(grown[0].scores) / (len(grown[0].ids) if per_token else 1)
     if len(grown[0].ids) >= limit:

@@ -39,7 +39,8 @@ class TorchGenerator:
         self.codec = codec
         self.device = torch.device(device)
         self.batch_size = batch_size
-        self._source_limit = source_limit
+        self.source_limit = source_limit
+        """How many tokens a source may have."""
         self._positions = _learned_positions(model.config)
         self._search = GenerationConfig(
             max_new_tokens=max_new_tokens,
@@ -82,11 +83,6 @@ class TorchGenerator:
             max_new_tokens=max_new_tokens,
         )
 
-    @property
-    def source_limit(self) -> int:
-        """How many tokens a source may have."""
-        return self._source_limit
-
     def measure(self, text: str) -> int:
         """Return how many tokens a turn takes, its separator included."""
         return self.codec.measure(text)
@@ -95,19 +91,19 @@ class TorchGenerator:
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
     ) -> list[Generated]:
         """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
-        return [texts[0] for texts in self._write(sources, prompts, beams, 1)]
+        return [texts[0] for texts in self._search_texts(sources, prompts, beams, 1)]
 
     def generate_several(
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, count: int
     ) -> list[list[Generated]]:
-        """Return at most `count` texts for each source, the most probable first, by a search so wide."""
-        written = self._write(sources, prompts, count, count)
-        return [sorted(texts, key=lambda one: -one.score) for texts in written]
+        """Return at most `count` texts for each source, the most probable first, by beam search of that width."""
+        several = self._search_texts(sources, prompts, count, count)
+        return [sorted(texts, key=lambda text: -text.score) for texts in several]
 
-    def _write(
+    def _search_texts(
         self, sources: Sequence[Pieces], prompts: Sequence[Pieces] | None, beams: int, count: int
     ) -> list[list[Generated]]:
-        """Return `count` texts of each source by a search `beams` wide, the best by score per token first."""
+        """Return `count` texts of each source by beam search of width `beams`, the best by score per token first."""
         encoded = self._encode_sources(sources)
         starts = decoder_starts(self.codec.decoder_start, prompts, len(sources))
         results: list[list[Generated]] = [[] for _ in encoded]
@@ -125,11 +121,11 @@ class TorchGenerator:
                     num_return_sequences=count,
                 )
             texts = [self._until_end(row) for row in written[:, start.shape[1] :].tolist()]
-            owners = [place for place in range(len(batch)) for _ in range(count)]
+            owners = [row for row in range(len(batch)) for _ in range(count)]
             rows = torch.tensor(owners, device=self.device)
             scores = self._token_scores(_select(read, rows), mask[rows], [starts[batch[k]] for k in owners], texts)
-            for place, ids, its in zip(owners, texts, scores, strict=True):
-                results[batch[place]].append(Generated(self.codec.decode(ids), tuple(its)))
+            for row, ids, token_scores in zip(owners, texts, scores, strict=True):
+                results[batch[row]].append(Generated(self.codec.decode(ids), tuple(token_scores)))
         return results
 
     def score(
@@ -151,8 +147,8 @@ class TorchGenerator:
             rows = torch.tensor([place[encoded[k]] for k in batch], device=self.device)
             texts = [written[k] for k in batch]
             scores = self._token_scores(_select(read, rows), mask[rows], [starts[k] for k in batch], texts)
-            for k, its in zip(batch, scores, strict=True):
-                results[k] = sum(its)
+            for k, token_scores in zip(batch, scores, strict=True):
+                results[k] = sum(token_scores)
         return results
 
     @contextmanager
@@ -192,7 +188,7 @@ class TorchGenerator:
     def _read(self, encoded: Sequence[Sequence[int]]) -> tuple[Any, Tensor]:
         """Return what the encoder makes of a batch of sources, and which of its places are not padding."""
         ids = _pad(encoded, self.codec.pad_id, self.device)
-        lengths = torch.tensor([len(one) for one in encoded], device=self.device)
+        lengths = torch.tensor([len(ids) for ids in encoded], device=self.device)
         mask = (torch.arange(ids.shape[1], device=self.device)[None] < lengths[:, None]).long()
         with torch.no_grad():
             return self.model.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True), mask
@@ -201,14 +197,14 @@ class TorchGenerator:
         self, read: Any, mask: Tensor, starts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
     ) -> list[list[float]]:
         """Return the log-probability of each token of each text."""
-        given = [[*start, *ids[:-1]] for start, ids in zip(starts, texts, strict=True)]
+        inputs = [[*start, *ids[:-1]] for start, ids in zip(starts, texts, strict=True)]
         wanted = [[_IGNORED] * (len(start) - 1) + list(ids) for start, ids in zip(starts, texts, strict=True)]
         labels = _pad(wanted, _IGNORED, self.device)
         with torch.no_grad():
             output = self.model(
                 encoder_outputs=read,
                 attention_mask=mask,
-                decoder_input_ids=_pad(given, self.codec.pad_id, self.device),
+                decoder_input_ids=_pad(inputs, self.codec.pad_id, self.device),
                 use_cache=False,
             )
             scores = output.logits.float().log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
