@@ -86,5 +86,6 @@ def _keys(operations: str) -> list[Key]:
 
 
 def _example(record: Mapping[str, Any]) -> Example:
-    texts = (tuple(scoring_units(record[name])) for name in ("current", "reference", "prediction"))
-    return Example(*texts)
+    names = ("current", "reference", "prediction")
+    current, reference, prediction = (tuple(scoring_units(record[name])) for name in names)
+    return Example(current, reference, prediction)
