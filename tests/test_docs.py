@@ -31,7 +31,7 @@ _FENCE = re.compile(
 )
 _LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
 _NAME = re.compile(r"`(teo(?:\.\w+)+)`")
-_FILE = re.compile(r"`((?:configs|docs|src|tests)/[\w./-]+)`")
+_FILE = re.compile(r"`((?:benchmarks|configs|docs|src|tests|tools)/[\w./-]+)`")
 _SIGNATURE = re.compile(r"`([\w-]+\\?\|[^`]+)`")
 _OWN_MACHINE = re.compile(r"(?:/home/|/Users/|/root/|/work/|/tmp/|[A-Za-z]:\\Users\\|\.\./shared)")
 

@@ -8,9 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from teo.cli import app as cli
+from teo.cli import options
 from teo.cli.data import data_app
-from teo.data import download
+from teo.data import READERS, download
 from teo.data.download import MIRROR_VARIABLE
+from teo.data.registry import REGISTRY
 
 LINES = "你去哪\t\t去北京\t\t为什么去\t\t为什么去北京\n坏\n能吃吗\t\t苹果\t\t它能\t\t苹果能\n"
 
@@ -167,3 +169,30 @@ def test_readers_need_only_the_standard_library():
     code = "import sys, teo.data.stats; print({'typer', 'pydantic', 'rapidfuzz', 'torch'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout.strip() == "set()"
+
+
+def test_help_names_every_dataset():
+    published = options.PUBLISHED.replace(" or ", ", ").split(", ")
+    assert published == list(REGISTRY)
+    assert options.DATASETS.replace(" or ", ", ").removesuffix(" (rows of your own)").split(", ") == list(READERS)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("/dev/full", "teo: /dev/full: cannot be written: No space left on device; free some space or write elsewhere"),
+        ("/proc/x.jsonl", "teo: /proc/x.jsonl: cannot be written: /proc takes no new files; write to a folder that"),
+        ("/nowhere/x.jsonl", "teo: /nowhere/x.jsonl: expected an existing folder, found no /nowhere; make the folder"),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(tmp_path, monkeypatch, capsys, out, message):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"history": ["Ben"], "utterance": "he", "rewrite": "Ben"}\n')
+    monkeypatch.setattr(sys, "argv", ["teo", "data", "convert", "jsonl", str(rows), out])
+    monkeypatch.delenv("TEO_DEBUG", raising=False)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(message)

@@ -83,7 +83,7 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
 def test_an_exported_model_needs_no_torch(tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
+    rows = tmp_path / "test.jsonl"
     rows.write_text('{"id": "1", "history": ["ben is here"], "utterance": "is he", "rewrite": "is ben"}\n')
     code = (
         "import sys\n"

@@ -27,7 +27,11 @@ def test_messages_and_missing_id(write):
     ("line", "reason"),
     [
         ("{broken", "expected a JSON object, found text that is not JSON"),
-        ('{"utterance": "x"}', "rewrite: expected a string with the complete utterance"),
+        ('{"utterance": "x"}', 'rewrite: missing; a row needs the complete utterance as "rewrite" (or a list as'),
+        ('{"utterance": "x", "rewrite": 3}', "rewrite: expected a string with the complete utterance"),
+        ('{"utterance": "x", "rewrites": "x"}', "rewrites: expected a list of strings with the complete utterance"),
+        ('{"utterance": "x", "rewrites": []}', "rewrites: expected a list of strings with the complete utterance"),
+        ('{"utterance": "x", "rewrites": ["y"], "rewrite": "z"}', "rewrites: expected the rewrite first, as the"),
         ('{"rewrite": "x"}', "utterance: missing"),
         ('{"history": "x", "utterance": "x", "rewrite": "x"}', "history: expected a list of strings"),
         ("[1]", "expected a JSON object with history and utterance"),
@@ -64,12 +68,50 @@ def test_folder(write, files, split, size, reason):
     assert len(load_rows("jsonl", folder, split).rows) == size, reason
 
 
-def test_dev_is_carved_from_a_single_file_or_from_train(write):
-    for file in (write("rows.jsonl", lines(100)), write("train.jsonl", lines(100)).parent):
-        train, dev = ({row.id for row in load_rows("jsonl", file, split).rows} for split in ("train", "dev"))
-        assert train.isdisjoint(dev)
-        assert len(train | dev) == 100
-        assert dev
+def ids(path, split):
+    return {row.id for row in load_rows("jsonl", path, split).rows}
+
+
+@pytest.mark.parametrize("name", ["train.jsonl", ""])
+def test_dev_is_carved_from_train(write, name):
+    folder = write("train.jsonl", lines(100)).parent
+    train, dev = (ids(folder / name, split) for split in ("train", "dev"))
+    assert train.isdisjoint(dev)
+    assert train | dev == ids(folder / name, "train+dev")
+    assert len(train | dev) == 100
+    assert dev
+
+
+def test_no_row_of_a_single_file_is_in_two_splits(write):
+    file = write("rows.jsonl", lines(200))
+    train, dev, test = (ids(file, split) for split in ("train", "dev", "test"))
+    assert len(train) + len(dev) + len(test) == 200 == len(train | dev | test) == len(ids(file, "all"))
+    assert train | dev == ids(file, "train+dev")
+    assert 10 < len(test) < 35
+    assert [row.id for row in load_rows("jsonl", file).rows] == [str(n) for n in range(200)], "in the file's order"
+
+
+def test_a_single_file_too_small_for_a_split_says_which_has_every_row(write):
+    file = write("rows.jsonl", json.dumps(ROW))  # its row is for training
+    with pytest.raises(DataError, match=r"the split 'test' of jsonl has no rows .*; choose another, or all"):
+        load_rows("jsonl", file, "test")
+
+
+SEVERAL = {"id": "a", "history": ["Hi"], "utterance": "And you?", "rewrites": ["And how are you?", "How are you?"]}
+
+
+@pytest.mark.parametrize("row", [SEVERAL, {**SEVERAL, "rewrite": "And how are you?"}], ids=["list", "both"])
+def test_the_first_of_several_rewrites_is_the_reference(write, row):
+    [read] = load_rows("jsonl", write("rows.jsonl", json.dumps(row)), "all").rows
+    assert (read.rewrite, read.references) == ("And how are you?", ("How are you?",))
+    [again] = load_rows("jsonl", write("again.jsonl", json.dumps(read.to_dict())), "all").rows
+    assert again == read
+
+
+def test_a_file_of_rows_without_rewrites_is_told_so(write):
+    file = write("rows.jsonl", '{"history": [], "utterance": "x"}\n' * 3)
+    with pytest.raises(DataError, match=r"rows\.jsonl:1: rewrite: missing; a row needs .* \(no row of this file can"):
+        load_rows("jsonl", file)
 
 
 @pytest.mark.parametrize(("name", "split"), [("dev.jsonl", "dev"), ("valid.jsonl", "dev"), ("test.jsonl", "all")])

@@ -124,7 +124,9 @@ def test_published_train_file_is_train_and_validation_is_dev(write, name):
     [
         ("test.txt", "all", 9, "all of a file is that file"),
         ("train.txt", "all", 9, "all of a file is that file"),
-        ("mine.txt", "test", 9, "a file of another name is what the caller says"),
+        ("mine.txt", "valid", 9, "a file of another name is read as the validation file"),
+        ("mine.txt", "all", 9, "all of a file is that file"),
+        ("mine.txt", "train", None, "a file of another name has rows to train on and others"),
         ("valid.txt", "dev", None, "carved from valid"),
     ],
 )

@@ -15,7 +15,7 @@ ROWS = [
 
 @pytest.fixture
 def rows_file(tmp_path: Path) -> Path:
-    file = tmp_path / "rows.jsonl"
+    file = tmp_path / "test.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     return file
 

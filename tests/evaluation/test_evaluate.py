@@ -86,7 +86,7 @@ def test_bad_input_is_one_clear_line(model_folder: Path, rows_file: Path, tmp_pa
         (request(model_folder, rows_file, out, split="dve"), InputError, "split: "),
         (request(model_folder, rows_file, out, options={"history": "none"}), InputError, "history: "),
         (request(model_folder, rows_file, out, bf16=True), InputError, "bf16: expected a CUDA device, found 'cpu'"),
-        (Request("rewrite", rows_file, out, model=model_folder, device="cpu"), DataError, "rows.jsonl: expected"),
+        (Request("rewrite", rows_file, out, model=model_folder, device="cpu"), DataError, "test.jsonl: expected"),
         (Request("jsonl", rows_file, out, model=model_folder, device="cuda:9"), InputError, "use --device cpu"),
     ]
     for one, kind, message in table:
@@ -158,9 +158,9 @@ def test_an_evaluation_of_the_embedded_model_is_what_its_rewriter_says(tmp_path:
         Dialogue(("so",), "word " * 300),
     ]
     rows = [Row(str(k), dialogue, dialogue.utterance).to_dict() for k, dialogue in enumerate(dialogues)]
-    write_jsonl(tmp_path / "rows.jsonl", rows)
+    write_jsonl(tmp_path / "test.jsonl", rows)
     rewriter = Rewriter.from_pretrained()
-    evaluation = evaluate(Request("jsonl", tmp_path / "rows.jsonl", tmp_path / "out"), io.StringIO())
+    evaluation = evaluate(Request("jsonl", tmp_path / "test.jsonl", tmp_path / "out"), io.StringIO())
     assert (evaluation.settings.variant, evaluation.settings.precision) == (f"{rewriter.variant}+threshold", "int8")
     written = [json.loads(line) for line in (tmp_path / "out" / "predictions.jsonl").read_text("utf-8").splitlines()]
     records = rewriter.rewrite_many(dialogues)
@@ -176,3 +176,20 @@ def test_every_variant_that_a_model_can_run(model_folder: Path, rows_file: Path,
     assert list(stored["fast"]) == ["n", "em", "bleu4", "run_f1", "breakdown", "stage_flow"]
     table = (tmp_path / "all" / "variants.md").read_text().splitlines()
     assert [line.split(" | ")[0] for line in table[2:]] == [f"| {name}" for name in PIPELINES]
+
+
+def test_em_counts_a_match_with_any_accepted_rewrite(model_folder: Path, rows_file: Path, tmp_path: Path) -> None:
+    first = evaluate(request(model_folder, rows_file, tmp_path / "first", variant="direct"), io.StringIO())
+    lines = [json.loads(line) for line in (tmp_path / "first" / "predictions.jsonl").read_text("utf-8").splitlines()]
+    assert first.measures.scores["em"] == 0.0, "a model of random weights"
+    assert not any("references" in line for line in lines)
+    rows = [json.loads(line) for line in rows_file.read_text(encoding="utf-8").splitlines()]
+    for row, line in zip(rows[:2], lines, strict=False):
+        row["rewrites"] = [row["rewrite"], line["prediction"]]
+    write_jsonl(rows_file, rows)
+    for _ in range(2):  # the second time from the file
+        again = evaluate(request(model_folder, rows_file, tmp_path / "again", variant="direct"), io.StringIO())
+        assert again.measures.scores["em"] == 2 / len(rows)
+        assert again.measures.errors.rows == len(rows) - 2
+    lines = [json.loads(line) for line in (tmp_path / "again" / "predictions.jsonl").read_text("utf-8").splitlines()]
+    assert [line.get("references") for line in lines[:3]] == [[row["rewrites"][1]] for row in rows[:2]] + [None]

@@ -55,6 +55,14 @@ def test_a_suite_is_its_metrics_side_by_side():
     assert [one.signature.metric for one in suite.score(sums, "teo")] == ["EM", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"]
 
 
+def test_statistics_of_no_examples_have_the_shape_of_a_table():
+    suite = make_suite()
+    statistics = suite.collect([])
+    assert statistics.shape == (0, suite.size)
+    scores = {score.name: score.value for score in suite.score(statistics.sum(axis=0), "teo")}
+    assert [scores[name] for name in ("em", "bleu1", "bleu4", "rouge1", "em_complete")] == [None] * 5
+
+
 units = st.lists(st.sampled_from(["a", "b", "c", ".", "好"]), max_size=6).map(tuple)
 
 

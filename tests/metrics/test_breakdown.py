@@ -76,5 +76,5 @@ def test_an_empty_prediction_is_right_only_for_an_empty_reference():
 
 
 def test_signatures():
-    assert str(ExactMatch().signatures("as-given")[0]).startswith("EM|units:as-given|case:lower|version:teo-")
+    assert str(ExactMatch().signatures("as-given")[0]).startswith("EM|units:as-given|case:lower|refs:any|version:teo-")
     assert "|deletion:replacement|" in str(Breakdown().signatures("teo")[0])

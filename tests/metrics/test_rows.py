@@ -3,7 +3,7 @@ import json
 import pytest
 
 from teo.errors import InputError
-from teo.metrics import Row, read_rows
+from teo.metrics import ScoredRow, read_rows
 from teo.metrics.rows import as_examples, as_rows, require_same_rows
 
 GOOD = {"current": "a", "reference": "a b", "prediction": "a b"}
@@ -57,7 +57,7 @@ def test_other_keys_blank_lines_and_a_byte_order_mark_are_passed_over(tmp_path):
     path = tmp_path / "a.jsonl"
     line = json.dumps({**GOOD, "id": 7, "history": ["x"]}).encode()
     path.write_bytes(b"\xef\xbb\xbf" + line + b"\r\n\r\n \n" + line)
-    assert read_rows(path) == [Row("a", "a b", "a b", f"{path}:1"), Row("a", "a b", "a b", f"{path}:4")]
+    assert read_rows(path) == [ScoredRow("a", "a b", "a b", f"{path}:1"), ScoredRow("a", "a b", "a b", f"{path}:4")]
 
 
 def test_a_line_separator_inside_a_text_is_text(tmp_path):
@@ -102,16 +102,16 @@ def test_rows_from_python_are_named_by_index():
     ],
 )
 def test_units_are_lower_cased_and_split_as_asked(text, pretokenized, expected):
-    (example,) = as_examples([Row(text, text, text)], pretokenized=pretokenized)
+    (example,) = as_examples([ScoredRow(text, text, text)], pretokenized=pretokenized)
     assert example.current == example.reference == example.prediction == expected
 
 
 def _rows(name, *texts):
-    return [Row(text, f"{text} b", "any", f"{name}:{line}") for line, text in enumerate(texts, start=1)]
+    return [ScoredRow(text, f"{text} b", "any", f"{name}:{line}") for line, text in enumerate(texts, start=1)]
 
 
 def test_the_same_rows_may_have_other_predictions():
-    second = [Row(row.current, row.reference, "other", row.place) for row in _rows("B", "x", "y")]
+    second = [ScoredRow(row.current, row.reference, "other", row.place) for row in _rows("B", "x", "y")]
     require_same_rows(_rows("A", "x", "y"), second)
 
 
@@ -130,8 +130,8 @@ def test_the_same_rows_may_have_other_predictions():
         ),
         (_rows("A", "x", "y"), _rows("B", "x", "z"), "B:2: current: expected 'y' as in A:2, found 'z'; both must hold"),
         (
-            [Row("x", "r" * 70, "", "A:1")],
-            [Row("x", "x", "", "B:1")],
+            [ScoredRow("x", "r" * 70, "", "A:1")],
+            [ScoredRow("x", "x", "", "B:1")],
             f"B:1: reference: expected '{'r' * 59}…' as in A:1, found 'x'; both must hold",
         ),
     ],

@@ -112,3 +112,38 @@ def test_5000_rows_take_less_than_5_seconds():
     start = time.process_time()
     score_rows(rows)
     assert time.process_time() - start < 5.0
+
+
+SEVERAL = {"current": "is he", "reference": "is Ben", "references": ["is Ben Affleck", "is he"]}
+
+
+@pytest.mark.parametrize(
+    ("prediction", "em", "reason"),
+    [
+        ("Is ben", 1.0, "the reference"),
+        ("is Ben Affleck", 1.0, "another accepted rewrite"),
+        ("is he", 1.0, "the utterance itself is accepted"),
+        ("is Affleck", 0.0, "no accepted rewrite"),
+    ],
+)
+def test_em_counts_a_match_with_any_reference_and_the_others_use_the_first(prediction, em, reason):
+    report = score_rows([{**SEVERAL, "prediction": prediction}])
+    alone = score_rows([{**SEVERAL, "references": [], "prediction": prediction}])
+    assert report["em"] == report["em_incomplete"] == em, reason
+    changed = {score.name for score, other in zip(report.scores, alone.scores, strict=True) if score != other}
+    assert changed <= {"em"}, reason
+    assert "|refs:any|" in str(report.signatures["em"])
+    assert "|refs:1|" in str(report.signatures["rougeL_rouge_1_0_1"])
+
+
+def test_systems_compared_must_accept_the_same_rewrites():
+    first = [{**SEVERAL, "prediction": "is Ben"}]
+    second = [{**SEVERAL, "references": ["is Ben Affleck"], "prediction": "is Ben"}]
+    with pytest.raises(InputError, match=r"second\[0\]: references: expected .* as in first\[0\], found"):
+        compare_rows(first, second)
+
+
+@pytest.mark.parametrize("value", ["is Ben", [1], None])
+def test_references_are_a_list_of_strings(value):
+    with pytest.raises(InputError, match=r"rows\[0\]: references: expected a list of strings"):
+        score_rows([{**SEVERAL, "prediction": "", "references": value}])

@@ -7,6 +7,7 @@ from teo.errors import InputError
 from teo.metrics import significance
 from teo.metrics.base import Interval
 from teo.metrics.exact_match import ExactMatch
+from teo.metrics.scorer import make_suite
 from teo.metrics.significance import (
     Difference,
     bootstrap_intervals,
@@ -90,6 +91,21 @@ def test_p_is_never_zero():
 
 def test_an_undefined_number_has_no_difference():
     assert compare_paired(np.zeros((5, 2)), np.zeros((5, 2)), EM, swaps=10) == [None]
+
+
+def test_no_rows_have_no_intervals_and_no_differences():
+    suite = make_suite()
+    none = suite.collect([])
+    assert bootstrap_intervals(none, suite.aggregate) == [None] * len(suite.names)
+    assert compare_paired(none, none, suite.aggregate) == [None] * len(suite.names)
+
+
+def test_a_swap_that_leaves_a_score_undefined_never_lowers_p():
+    # precision: right ones of those predicted; with all predictions on the other side, there are none to count
+    first = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    second = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+    (found,) = compare_paired(first, second, EM)
+    assert (found.value, found.p) == (0.0, 1.0)
 
 
 def test_statistics_of_different_rows_are_refused():

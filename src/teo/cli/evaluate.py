@@ -9,15 +9,16 @@ from typing import Annotated
 
 import typer
 
+from teo.cli.options import DatasetOption, PathOption, SplitOption
 from teo.errors import InputError
 
 
 def evaluate(
     *,
-    data: Annotated[str, typer.Option(help="Dataset: rewrite, res200k, task, canard, followup or jsonl.")],
-    path: Annotated[Path, typer.Option(help="The dataset's folder or its file.")],
+    data: DatasetOption,
+    path: PathOption,
     out: Annotated[Path, typer.Option(help="Folder for the results; a stopped run goes on where it was.")],
-    split: Annotated[str, typer.Option(help="train, dev, train+dev, test or all (res200k also valid).")] = "test",
+    split: SplitOption = "test",
     model: Annotated[
         Path | None, typer.Option(help="A model folder that training or export wrote; the embedded one by default.")
     ] = None,

@@ -20,7 +20,7 @@ from typing import Any
 from teo.data.files import PARTS, find_file, find_part, read_json_array, read_lines
 from teo.data.reader import Entry, Skipped
 from teo.data.row import Row
-from teo.data.splits import CARVED, PUBLISHED, Splits, of_one_file
+from teo.data.splits import PUBLISHED, Splits, of_one_file, of_unnamed_file
 from teo.dialogue import Dialogue
 from teo.errors import DataError
 from teo.units import Unit, split_units, unit_texts
@@ -40,7 +40,7 @@ class CanardReader:
     def splits(self, path: Path) -> Splits:
         """Return the published splits."""
         if path.is_file():
-            return of_one_file(PUBLISHED, path.stem) if path.stem in PARTS else of_one_file(CARVED, "train")
+            return of_one_file(PUBLISHED, path.stem) if path.stem in PARTS else of_unnamed_file()
         return PUBLISHED
 
     def locate(self, path: Path, part: str) -> Path:

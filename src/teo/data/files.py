@@ -1,4 +1,4 @@
-"""Finding and opening dataset files, and saying what a file is when it is not what was asked for."""
+"""Finding and opening the files of a dataset."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from teo.data.forms import ADVICE, describe, wrong_form
 from teo.errors import DataError
 
 NOT_UTF8 = "expected UTF-8, found other bytes"
@@ -60,7 +61,7 @@ def read_json_array(file: Path, form: str, name: str) -> list[Any]:
     try:
         items = json.loads(file.read_bytes())
     except UnicodeDecodeError as error:
-        raise DataError(f"{file}: expected {form}, found bytes that are not UTF-8; {_ADVICE}") from error
+        raise DataError(f"{file}: expected {form}, found bytes that are not UTF-8; {ADVICE}") from error
     except json.JSONDecodeError as error:
         if describe(file)[0] == "a JSON array":
             raise DataError(
@@ -71,46 +72,3 @@ def read_json_array(file: Path, form: str, name: str) -> list[Any]:
     if not isinstance(items, list):
         raise DataError(wrong_form(file, form, name))
     return items
-
-
-_ADVICE = "check the name of the dataset and the path"
-_JSON_KEYS = {"dial": "task", "Rewrite": "canard", "utterance": "jsonl", "messages": "jsonl"}
-
-
-def wrong_form(file: Path, form: str, name: str) -> str:
-    """Return the sentence for a file of another form: what was expected, what was found, what to do."""
-    found, dataset = describe(file)
-    if dataset == name:
-        advice = "give the file its published name and ending"
-    elif dataset:
-        found, advice = f"{found}, the form of the dataset '{dataset}'", f"ask for '{dataset}' instead"
-    else:
-        advice = _ADVICE
-    return f"{file}: expected {form}, found {found}; {advice}"
-
-
-def describe(file: Path) -> tuple[str, str | None]:
-    """Return what a file holds, in words, and the dataset that is published in that form."""
-    with file.open("rb") as stream:
-        head = stream.read(1 << 16).decode(errors="replace").lstrip("\ufeff \t\r\n")
-    if not head:
-        return "an empty file", None
-    if "\0" in head:
-        return "a binary file", None
-    if head[0] in "[{":
-        dataset = next((name for key, name in _JSON_KEYS.items() if f'"{key}"' in head), None)
-        return ("a JSON array" if head[0] == "[" else "JSON objects"), dataset
-    return _describe_line(head.splitlines()[0])
-
-
-def _describe_line(line: str) -> tuple[str, str | None]:
-    columns = line.split("\t")
-    if len(line.split("\t\t")) == 4 and len(columns) == 7:
-        return "lines of four columns with a double tab between", "rewrite"
-    if len(columns) == 8 and columns[6] in ("0", "1"):
-        return "lines of 8 tab columns", "res200k"
-    if len(columns) == 4 and columns[3].strip().isdecimal():
-        return "lines of 4 tab columns, the last a number", "followup"
-    if len(columns) > 1:
-        return f"lines of {len(columns)} tab columns", None
-    return ("lines of turns with || before the last", "res200k") if "||" in line else ("plain lines", None)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from teo.data.files import find_part, read_lines
+from teo.data.files import PARTS, find_part, read_lines
 from teo.data.reader import Entry, Skipped
 from teo.data.row import Row
-from teo.data.splits import CARVED, Splits, of_one_file
+from teo.data.splits import CARVED, Splits, of_one_file, of_unnamed_file
 from teo.dialogue import Dialogue
 
 _COLUMNS = 4
@@ -28,7 +28,7 @@ class FollowUpReader:
     def splits(self, path: Path) -> Splits:
         """Return the splits: the dataset has no development set of its own."""
         if path.is_file():
-            return of_one_file(CARVED, "test" if path.stem == "test" else "train")
+            return of_one_file(CARVED, path.stem) if path.stem in PARTS else of_unnamed_file()
         return CARVED
 
     def locate(self, path: Path, part: str) -> Path:

@@ -1,9 +1,13 @@
-"""Our own rows, one JSON object a line: {"id", "history", "utterance", "rewrite"}, or "messages" for the first two.
+"""Our own rows, one JSON object a line: {"id", "history", "utterance", "rewrite"}, or "messages" for the middle two.
+
+In place of "rewrite" a row may have "rewrites", a list of rewrites that are all accepted: the first is the reference,
+and EM counts a match with any (a row with both keys names the first of them twice).
 
 A folder holds `train.jsonl`, `dev.jsonl` and `test.jsonl`; without `dev.jsonl` the development set is carved from
-train. Of a single file `train` and `dev` are the two sides of the carved split, and `test` and `all` the whole file;
-a file named after a part (`dev.jsonl`) is that part. Rows without an id are named by their line. Text is taken exactly
-as it is. Rows that share a history and an utterance stay together.
+train. A file named after a part (`dev.jsonl`, `test.jsonl`) is that part, and `train.jsonl` by itself is carved into
+train and dev. Any other single file is split by the carved rule into train (80%), dev (10%) and test (10%), no row in
+two of them, and `all` is the whole file. Rows without an id are named by their line. Text is taken exactly as it is.
+Rows that share a history and an utterance stay together.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from pathlib import Path
 from teo.data.files import NOT_UTF8, PARTS, find_part, read_lines
 from teo.data.reader import Entry, Skipped
 from teo.data.row import Row
-from teo.data.splits import CARVED, PUBLISHED, Splits, of_one_file
+from teo.data.splits import CARVED, PUBLISHED, Splits, of_one_file, of_unnamed_file
 from teo.dialogue import Dialogue
 from teo.errors import InputError
 
@@ -30,8 +34,9 @@ class JsonlReader:
     def splits(self, path: Path) -> Splits:
         """Return the splits that the file, or the files of the folder, can give."""
         if path.is_file():
-            held_out = path.stem in PARTS and path.stem != "train"
-            return of_one_file(PUBLISHED, path.stem) if held_out else of_one_file(CARVED, "train")
+            if path.stem not in PARTS:
+                return of_unnamed_file()
+            return of_one_file(CARVED if path.stem == "train" else PUBLISHED, path.stem)
         return PUBLISHED if (path / "dev.jsonl").is_file() else CARVED
 
     def locate(self, path: Path, part: str) -> Path:
@@ -58,10 +63,21 @@ def _read_row(line: str | None, number: int) -> Row:
     except json.JSONDecodeError as error:
         raise InputError(f"expected a JSON object, found text that is not JSON ({error.msg})") from error
     dialogue = Dialogue.from_row(value)
-    rewrite = value.get("rewrite")
-    if not isinstance(rewrite, str):
-        raise InputError("rewrite: expected a string with the complete utterance")
-    return Row(str(value.get("id", number)), dialogue, rewrite)
+    rewrite, *references = _read_rewrites(value)
+    return Row(str(value.get("id", number)), dialogue, rewrite, tuple(references))
+
+
+def _read_rewrites(value: Mapping[str, object]) -> list[str]:
+    """Return the accepted rewrites of a row, the reference first."""
+    if "rewrite" not in value and "rewrites" not in value:
+        raise InputError('rewrite: missing; a row needs the complete utterance as "rewrite" (or a list as "rewrites")')
+    rewrites = value.get("rewrites", [value.get("rewrite")])
+    if not isinstance(rewrites, list) or not rewrites or not all(isinstance(text, str) for text in rewrites):
+        name = "rewrites: expected a list of strings" if "rewrites" in value else "rewrite: expected a string"
+        raise InputError(f"{name} with the complete utterance")
+    if value.get("rewrite", rewrites[0]) != rewrites[0]:
+        raise InputError("rewrites: expected the rewrite first, as the reference; leave one of the two keys out")
+    return rewrites
 
 
 JSONL = JsonlReader()

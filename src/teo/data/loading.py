@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from teo.data.canard import CANARD
-from teo.data.files import MissingPartError, describe, wrong_form
+from teo.data.files import MissingPartError
 from teo.data.followup import FOLLOWUP
+from teo.data.forms import describe, wrong_form
 from teo.data.jsonl import JSONL
 from teo.data.reader import Entry, Loaded, Reader, Skipped
 from teo.data.res200k import RES200K
 from teo.data.rewrite import REWRITE
 from teo.data.row import Row
-from teo.data.splits import Source, on_side
+from teo.data.splits import Source
 from teo.data.task import TASK
 from teo.errors import DataError, InputError
 
@@ -42,7 +43,7 @@ def load_rows(name: str, path: str | Path, split: str = "all", *, strict: bool =
     if strict and skipped:
         raise DataError(f"{skipped[0]} ({len(skipped)} malformed in all; without strict they are skipped)")
     if not rows:
-        raise DataError(f"{path}: the split '{split}' of {name} has no rows in these files; choose another split")
+        raise DataError(f"{path}: the split '{split}' of {name} has no rows in these files; choose another, or all")
     return Loaded(tuple(rows), tuple(skipped))
 
 
@@ -85,7 +86,7 @@ def _present(reader: Reader, path: Path, sources: Sequence[Source]) -> list[Sour
 
 
 def _read_source(reader: Reader, path: Path, source: Source, options: Mapping[str, str]) -> Loaded:
-    """Return the rows of one published part that lie on the wanted side of the carved split."""
+    """Return the rows of a published part that belong to the source."""
     file = reader.locate(path, source.part)
     entries: list[Entry] = []
     skipped: list[Skipped] = []
@@ -94,11 +95,20 @@ def _read_source(reader: Reader, path: Path, source: Source, options: Mapping[st
             entries.append(item)
         else:
             skipped.append(item)
-    # Not one good row: the file is of another form, and one sentence says more than a thousand skipped lines.
-    if not entries and file.is_file() and (skipped or describe(file)[1] != reader.name):
-        raise DataError(wrong_form(file, reader.form, reader.name))
-    rows = (entry.row for entry in entries if on_side(reader.name, entry.group, source.side))
+    if not entries and file.is_file():
+        _explain_no_rows(reader, file, skipped)
+    rows = (entry.row for entry in entries if source.holds(reader.name, entry.group))
     return Loaded(tuple(rows), tuple(skipped))
+
+
+def _explain_no_rows(reader: Reader, file: Path, skipped: Sequence[Skipped]) -> None:
+    """Raise for a file without one good row: one sentence says more than a thousand skipped lines."""
+    dataset = describe(file)[1]
+    if skipped and dataset == reader.name == JSONL.name:
+        # JSON lines have no other published form: the rows themselves are at fault.
+        raise DataError(f"{skipped[0]} (no row of this file can be used; {len(skipped)} are malformed)")
+    if skipped or dataset != reader.name:
+        raise DataError(wrong_form(file, reader.form, reader.name))
 
 
 __all__ = ["READERS", "find_reader", "load_rows", "split_names"]

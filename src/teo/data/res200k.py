@@ -16,7 +16,7 @@ from pathlib import Path
 from teo.data.files import NOT_UTF8, PARTS, find_part, read_lines
 from teo.data.reader import Entry, Skipped
 from teo.data.row import Row
-from teo.data.splits import PUBLISHED, Source, Splits, of_one_file
+from teo.data.splits import DEV_SHARE, PUBLISHED, Source, Splits, of_one_file, of_unnamed_file
 from teo.dialogue import Dialogue
 from teo.errors import DataError
 from teo.units import join_units
@@ -35,14 +35,17 @@ class Res200kReader:
 
     def splits(self, path: Path) -> Splits:
         """Return the published parts, and train and dev carved from the validation file where train is absent."""
+        if path.is_file() and path.stem not in PARTS:
+            return {**of_unnamed_file("valid"), "valid": (_VALID,)}
         train = any((path / f"train{suffix}").is_file() for suffix in (".txt", _SOURCE))
         if train or path.stem == "train":
             splits = {**PUBLISHED, "dev": (_VALID,), "valid": (_VALID,)}
             splits |= {"train+dev": (Source("train"), _VALID), "all": (Source("train"), _VALID, Source("test"))}
         else:
-            splits = {"train": (Source("valid", "rest"),), "dev": (Source("valid", "dev"),), "train+dev": (_VALID,)}
-            splits |= {"valid": (_VALID,), "test": (Source("test"),), "all": (_VALID, Source("test"))}
-        return of_one_file(splits, path.stem if path.stem in PARTS else "valid") if path.is_file() else splits
+            carved, rest = Source("valid", end=DEV_SHARE), Source("valid", start=DEV_SHARE)
+            splits = {"train": (rest,), "dev": (carved,), "train+dev": (_VALID,), "valid": (_VALID,)}
+            splits |= {"test": (Source("test"),), "all": (_VALID, Source("test"))}
+        return of_one_file(splits, path.stem) if path.is_file() else splits
 
     def locate(self, path: Path, part: str) -> Path:
         """Return the tab file or the `.sr` file of a part."""

@@ -68,8 +68,9 @@ def analyse_errors(rows: Sequence[PredictedRow]) -> ErrorAnalysis:
     for row in rows:
         if row.is_right:
             continue
-        texts = (tuple(scoring_units(text)) for text in (row.current, row.reference, row.prediction))
-        example = Example(*texts)
+        texts = (row.current, row.reference, row.prediction)
+        current, reference, prediction = (tuple(scoring_units(text)) for text in texts)
+        example = Example(current, reference, prediction)
         needed[kind_of(example)] += 1
         faults[fault_of(example)] += 1
         kinds.update(_kinds_at_fault(example))

@@ -166,7 +166,7 @@ def _outcome(row: Row, answer: Answer, rest_weight: float) -> Outcome:
     """Return what became of a row."""
     return Outcome(
         score=answer.prediction.score(rest_weight) if answer.prediction else 0.0,
-        right=is_exact_match(answer.record.rewrite, row.rewrite),
+        right=any(is_exact_match(answer.record.rewrite, text) for text in (row.rewrite, *row.references)),
         complete=is_exact_match(row.dialogue.utterance, row.rewrite),
         changed=answer.record.changed,
         language=language_of(row.dialogue),

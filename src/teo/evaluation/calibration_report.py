@@ -10,8 +10,8 @@ from teo.abstain import LANGUAGES
 from teo.errors import InputError, MissingExtraError
 from teo.evaluation.calibrate import CalibrationReport, SetReport
 from teo.evaluation.curves import RiskPoint
+from teo.evaluation.markdown import percent, plain_table
 from teo.evaluation.plots import draw_reliability, draw_risk_coverage
-from teo.evaluation.report import format_table, percent
 from teo.files import write_json, write_text
 
 _RELIABILITY, _RISK = "reliability.png", "risk_coverage.png"
@@ -45,16 +45,16 @@ def format_calibration(report: CalibrationReport) -> str:
         f"Expected calibration error: {report.calibration_error:.4f}. Area under the risk-coverage curve: "
         f"{report.risk_area:.4f}. Wrong rewrites among the surer half of the rows: {percent(report.half_risk)}%.",
         "## Thresholds",
-        format_table(("language", "threshold"), _thresholds(report)),
+        plain_table(("language", "threshold"), _thresholds(report)),
         "Chosen on these rows: the least at which no set has more of its complete utterances changed than it may have. "
         "Shares in percent.",
-        format_table(
+        plain_table(
             ("set", "language", "rows", "EM without", "EM", "may be changed", "complete changed", "incomplete kept"),
             map(_set, report.sets),
         ),
         "## Reliability",
         f"![reliability diagram]({_RELIABILITY})",
-        format_table(
+        plain_table(
             ("confidence", "share of rows", "mean confidence", "right"),
             (
                 (f"{part.low:.3f} to {part.high:.3f}", *map(percent, (part.share, part.confidence, part.accuracy)))
@@ -63,7 +63,7 @@ def format_calibration(report: CalibrationReport) -> str:
         ),
         "## Risk and coverage",
         f"![risk-coverage curve]({_RISK})",
-        format_table(("coverage", "from confidence", "wrong"), _risks(report.risk_coverage)),
+        plain_table(("coverage", "from confidence", "wrong"), _risks(report.risk_coverage)),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -10,8 +10,7 @@ from typing import Any
 from teo.errors import TeoError
 from teo.evaluation.analysis import ErrorAnalysis, analyse_errors, operations_match
 from teo.evaluation.predict import PredictedRow, Settings
-from teo.metrics import Row as ScoredRow
-from teo.metrics import ScoreReport, StageFlow, final_em_from_rates, score_rows, stage_flow
+from teo.metrics import ScoredRow, ScoreReport, StageFlow, final_em_from_rates, score_rows, stage_flow
 from teo.units import is_exact_match
 
 
@@ -88,7 +87,7 @@ def check_flow(flow: StageFlow) -> dict[str, Any]:
 
 
 def _scored(row: PredictedRow) -> ScoredRow:
-    return ScoredRow(row.current, row.reference, row.prediction, f"row {row.id}")
+    return ScoredRow(row.current, row.reference, row.prediction, f"row {row.id}", row.references)
 
 
 def _group(report: ScoreReport | None) -> dict[str, Any]:

@@ -60,6 +60,8 @@ class PredictedRow:
     truncated: Truncation = field(default_factory=Truncation)
     detail: Mapping[str, str | int] = field(default_factory=dict)
     """What only some variants have, each under a key of its own in the line."""
+    references: tuple[str, ...] = ()
+    """Other rewrites that are accepted too; a line has the key where there are any."""
 
     @classmethod
     def of_prediction(cls, row: Row, prediction: Prediction, order: Order) -> PredictedRow:
@@ -73,6 +75,7 @@ class PredictedRow:
             {name: round(score, 5) for name, score in prediction.scores.items()},
             prediction.truncation,
             prediction.detail,
+            row.references,
         )
 
     @classmethod
@@ -80,7 +83,9 @@ class PredictedRow:
         """Return the row with what a rewriter answers."""
         record, prediction = answer.record, answer.prediction
         if prediction is None:
-            return cls(*_gold(row), record.rewrite, "", _gold_operations(row, order), truncated=record.truncated)
+            gold = _gold_operations(row, order)
+            kept = cls(*_gold(row), record.rewrite, "", gold, truncated=record.truncated)
+            return replace(kept, references=row.references)
         predicted = cls.of_prediction(row, prediction, order)
         return replace(predicted, prediction=record.rewrite, truncated=record.truncated)
 
@@ -89,20 +94,22 @@ class PredictedRow:
         """Return the row that a line holds; raises KeyError, TypeError or ValueError where it holds something else."""
         known = dict(stored)
         history, truncated = tuple(known.pop("history", ())), Truncation(**known.pop("truncated"))
-        names = [name for name in cls.__slots__ if name not in ("history", "truncated", "detail")]
+        references = tuple(known.pop("references", ()))
+        names = [name for name in cls.__slots__ if name not in ("history", "truncated", "detail", "references")]
         values = {name: known.pop(name) for name in names}
-        return cls(**values, history=history, truncated=truncated, detail=known)
+        return cls(**values, history=history, truncated=truncated, detail=known, references=references)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line, ready for JSON."""
         line = asdict(self)
-        detail = line.pop("detail")
-        return {**line, "history": list(self.history), **detail}
+        detail, references = line.pop("detail"), line.pop("references")
+        several = {"references": list(references)} if references else {}
+        return {**line, "history": list(self.history), **several, **detail}
 
     @property
     def is_right(self) -> bool:
-        """Whether the prediction is the reference, as EM counts it."""
-        return is_exact_match(self.prediction, self.reference)
+        """Whether the prediction is an accepted rewrite, as EM counts it."""
+        return any(is_exact_match(self.prediction, text) for text in (self.reference, *self.references))
 
 
 Predictor = Callable[[Sequence[Row]], list[PredictedRow]]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from teo.evaluation.analysis import ErrorAnalysis
+from teo.evaluation.markdown import percent, plain, plain_table
 from teo.evaluation.measures import Evaluation, Measures
 from teo.evaluation.predict import PredictedRow
 from teo.metrics import ScoreReport, StageFlow
@@ -31,7 +31,6 @@ _SHOWN = {
     "pan_f2": "Restoration F2 (Pan)",
     "pan_f3": "Restoration F3 (Pan)",
 }
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
 def format_report(evaluation: Evaluation, rows: Sequence[PredictedRow]) -> str:
@@ -50,7 +49,7 @@ def format_report(evaluation: Evaluation, rows: Sequence[PredictedRow]) -> str:
         _errors(measures.errors),
         *_examples(rows),
         "## Settings",
-        format_table(("setting", "value"), _settings(evaluation)),
+        plain_table(("setting", "value"), _settings(evaluation)),
         "## Signatures",
         "\n".join(f"- `{signature}`" for signature in signatures),
     ]
@@ -82,12 +81,7 @@ def format_variants(evaluations: Mapping[str, Evaluation]) -> str:
         shown = map(percent, (scores[key] for key in ("em_complete", "em_incomplete", "bleu4", "run_f1")))
         rates = map(percent, (flow.stage1_em, flow.e2c, flow.c2e) if flow else (None, None, None))
         rows.append((name, percent(scores["em"]), _interval(scores, "em"), *shown, *rates))
-    return format_table(head, rows) + "\n"
-
-
-def percent(value: float | None) -> str:
-    """Return a fraction as a percentage with one decimal; a dash where it is undefined."""
-    return "-" if value is None else f"{100 * value:.1f}"
+    return plain_table(head, rows) + "\n"
 
 
 def _interval(scores: ScoreReport, name: str) -> str:
@@ -103,7 +97,7 @@ def _scores(measures: Measures) -> str:
             parts["complete"] = None
         apart = percent(parts["complete"]), percent(parts["incomplete"])
         rows.append((title, percent(measures.scores[name]), _interval(measures.scores, name), *apart))
-    return format_table(("metric", "all", "interval", "complete", "incomplete"), rows)
+    return plain_table(("metric", "all", "interval", "complete", "incomplete"), rows)
 
 
 def _needs(measures: Measures) -> str:
@@ -118,13 +112,13 @@ def _needs(measures: Measures) -> str:
     if measures.chosen:
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(measures.chosen.items()))
         rates += f" Candidates chosen: {listed}."
-    return f"{format_table(('utterance', 'rows', 'EM'), rows)}\n\n{rates}"
+    return f"{plain_table(('utterance', 'rows', 'EM'), rows)}\n\n{rates}"
 
 
 def _flow(flow: StageFlow | None) -> list[str]:
     if flow is None:
         return []
-    cells = format_table(
+    cells = plain_table(
         ("", "rewrite wrong", "rewrite right"),
         [
             ("operations wrong", flow.wrong_wrong, flow.wrong_right),
@@ -146,9 +140,9 @@ def _errors(errors: ErrorAnalysis) -> str:
         return [(name.replace("_", " "), count, percent(count / errors.rows)) for name, count in counts.items()]
 
     tables = [
-        format_table(("the utterance needed", "wrong rows", "share"), listed(errors.needed)),
-        format_table(("what is wrong", "wrong rows", "share"), listed(errors.faults)),
-        format_table(("operation at fault", "wrong rows", "share"), listed(errors.operations)),
+        plain_table(("the utterance needed", "wrong rows", "share"), listed(errors.needed)),
+        plain_table(("what is wrong", "wrong rows", "share"), listed(errors.faults)),
+        plain_table(("operation at fault", "wrong rows", "share"), listed(errors.operations)),
     ]
     share = percent(errors.insertion_share)
     return "\n\n".join([f"{errors.rows} wrong rows; insertions make {share}% of the operations at fault.", *tables])
@@ -163,7 +157,7 @@ def _examples(rows: Sequence[PredictedRow]) -> list[str]:
 
 
 def _example(row: PredictedRow) -> str:
-    lines = [f"**{_plain(row.id)}**", "", *(f"> {_plain(turn)}  " for turn in row.history), ""]
+    lines = [f"**{plain(row.id)}**", "", *(f"> {plain(turn)}  " for turn in row.history), ""]
     texts = {
         "utterance": row.current,
         "reference": row.reference,
@@ -172,7 +166,7 @@ def _example(row: PredictedRow) -> str:
         "gold operations": row.gold_operations,
     }
     return "\n".join(
-        [*lines, *(f"- {name}: {_plain(text) or '(none)'}" for name, text in texts.items() if text is not None)]
+        [*lines, *(f"- {name}: {plain(text) or '(none)'}" for name, text in texts.items() if text is not None)]
     )
 
 
@@ -182,15 +176,3 @@ def _settings(evaluation: Evaluation) -> Iterable[tuple[str, object]]:
             yield name, ", ".join(f"{key} {item}" for key, item in value.items()) or "-"
         else:
             yield name.replace("_", " "), "-" if value is None else value
-
-
-def format_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table; what its cells hold is shown as it is."""
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    lines += ["| " + " | ".join(_plain(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def _plain(value: object) -> str:
-    """Return a value as text that Markdown shows as it is."""
-    return _MARKUP.sub(r"\\\1", " ".join(str(value).split()))

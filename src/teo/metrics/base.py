@@ -1,7 +1,7 @@
-"""What every number is made of: per-example statistics, their sums, one formula on the sums, and a printed recipe.
+"""Base classes of the metrics: Example, Signature, Score, Metric, Suite.
 
-A `Metric` turns one example into a few statistics and sums of statistics into its numbers. Because every number is a
-function of sums, resampled intervals and paired tests (`teo.metrics.significance`) need nothing from the metric.
+A `Metric` turns an example into a few statistics, and sums of statistics into its scores. Because every score is a
+function of sums, bootstrap intervals and paired tests (`teo.metrics.significance`) need nothing from the metric.
 """
 
 from __future__ import annotations
@@ -21,28 +21,30 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One scored row in units: the utterance as given, the reference rewrite and the system's rewrite."""
+    """A scored row in units: the utterance as given, the reference rewrite and the system's rewrite."""
 
     current: tuple[str, ...]
     reference: tuple[str, ...]
     prediction: tuple[str, ...]
+    references: tuple[tuple[str, ...], ...] = ()
+    """Other rewrites that are accepted too: EM counts a match with any, the other metrics use `reference` alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The recipe of a number: which definition, on which units, with which settings."""
+    """How a score is computed: which definition, on which units, with which settings."""
 
     metric: str
-    recipe: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        recipe = (*self.recipe, ("version", f"teo-{__version__}"))
-        return "|".join([self.metric, *(f"{name}:{value}" for name, value in recipe)])
+        settings = (*self.settings, ("version", f"teo-{__version__}"))
+        return "|".join([self.metric, *(f"{name}:{value}" for name, value in settings)])
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The lowest and the highest value of a 95% interval."""
+    """The ends of a 95% interval."""
 
     low: float
     high: float
@@ -53,7 +55,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One number by name, as a fraction; `value` is None where there was nothing to count."""
+    """A named score as a fraction; `value` is None where its denominator is zero."""
 
     name: str
     value: float | None
@@ -67,37 +69,38 @@ class Score:
 
 
 class Metric(ABC):
-    """A family of numbers computed from the same per-example statistics."""
+    """Scores that are computed from the same statistics of each example."""
 
     names: tuple[str, ...]
-    """The names of its numbers, in the order of `aggregate`."""
+    """The names of its scores, in the order of `aggregate`."""
     size: int
     """How many statistics an example has."""
 
     @abstractmethod
     def statistics(self, example: Example) -> tuple[float, ...]:
-        """Return what one example adds to the sums."""
+        """Return what an example adds to the sums."""
 
     @abstractmethod
     def aggregate(self, sums: FloatArray) -> FloatArray:
-        """Return the numbers for sums of statistics (last axis); not a number where there is nothing to count."""
+        """Return the scores for sums of statistics (last axis); NaN where the denominator is zero."""
 
     @abstractmethod
     def signatures(self, units: str) -> tuple[Signature, ...]:
-        """Return the recipe of each number, given the name of the units it is counted in."""
+        """Return the signature of each score, given the name of the units it is counted in."""
 
     def collect(self, examples: Iterable[Example]) -> FloatArray:
-        """Return the statistics of all examples, one row each."""
-        return np.array([self.statistics(example) for example in examples], dtype=np.float64)
+        """Return the statistics of all examples, one row each: an array of shape (examples, size)."""
+        rows = [self.statistics(example) for example in examples]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), self.size)
 
     def score(self, sums: FloatArray, units: str) -> tuple[Score, ...]:
-        """Return the numbers for sums of statistics, each with its recipe."""
+        """Return the scores for sums of statistics, each with its signature."""
         triples = zip(self.names, self.aggregate(sums).tolist(), self.signatures(units), strict=True)
-        return tuple(Score(name, None if math.isnan(value) else value, recipe) for name, value, recipe in triples)
+        return tuple(Score(name, None if math.isnan(value) else value, signed) for name, value, signed in triples)
 
 
 class Suite(Metric):
-    """Several metrics as one, so that they share one pass, one resampling and one table."""
+    """Several metrics as one, so that they share a pass over the rows, the resampling and the table."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self.metrics = tuple(metrics)
@@ -114,12 +117,12 @@ class Suite(Metric):
         return np.split(sums, ends[:-1], axis=-1)
 
     def aggregate(self, sums: FloatArray) -> FloatArray:
-        """Return the numbers of all metrics, one after the other."""
+        """Return the scores of all metrics, one after the other."""
         parts = zip(self.metrics, self.split(sums), strict=True)
         return np.concatenate([metric.aggregate(part) for metric, part in parts], axis=-1)
 
     def signatures(self, units: str) -> tuple[Signature, ...]:
-        """Return the recipe of each number of all metrics."""
+        """Return the signatures of all metrics, one after the other."""
         return tuple(signature for metric in self.metrics for signature in metric.signatures(units))
 
 
@@ -136,5 +139,5 @@ def ngrams(units: Sequence[str], n: int) -> list[tuple[str, ...]]:
 
 
 def units_or_blank(units: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the units as RUN's scorer has them for BLEU and restoration: an empty text is one blank unit."""
+    """Return the units as the scorer of the RUN paper has them for BLEU and restoration: no text is one blank unit."""
     return units or ("",)

@@ -1,4 +1,4 @@
-"""BLEU-1 to BLEU-4 over the corpus, as nltk's corpus_bleu gives them with one reference and no smoothing.
+"""BLEU-1 to BLEU-4 over the corpus, as nltk's corpus_bleu gives them with one reference (the first) and no smoothing.
 
 Two habits of that function move the numbers and are kept: a row shorter than n still adds one to the count of its
 n-grams, and an order without a single match counts as the smallest positive float instead of making BLEU zero.
@@ -11,7 +11,7 @@ from collections import Counter
 
 import numpy as np
 
-from teo.metrics.base import Example, FloatArray, Metric, Signature, ngrams, units_or_blank
+from teo.metrics.base import Example, FloatArray, Metric, Signature, divide, ngrams, units_or_blank
 
 ORDERS = 4
 WEIGHTS = ((1.0,), (0.5, 0.5), (0.33, 0.33, 0.33), (0.25, 0.25, 0.25, 0.25))
@@ -19,7 +19,7 @@ WEIGHTS = ((1.0,), (0.5, 0.5), (0.33, 0.33, 0.33), (0.25, 0.25, 0.25, 0.25))
 
 
 class Bleu(Metric):
-    """Corpus BLEU with the published weights. An empty text counts as one blank unit, as in RUN's scorer."""
+    """Corpus BLEU with the published weights; NaN without rows. An empty text is one blank unit, as in RUN's scorer."""
 
     names = ("bleu1", "bleu2", "bleu3", "bleu4")
     size = 2 * ORDERS + 2
@@ -39,13 +39,15 @@ class Bleu(Metric):
         """Return BLEU-1 to BLEU-4: the weighted geometric mean of the precisions, times the brevity penalty."""
         matches, totals = sums[..., :ORDERS], sums[..., ORDERS : 2 * ORDERS]
         predicted, expected = sums[..., -2], sums[..., -1]
-        logs = np.log(np.where(matches > 0, matches / totals, sys.float_info.min))
-        brevity = np.where(predicted > expected, 1.0, np.exp(np.minimum(0.0, 1.0 - expected / predicted)))
+        logs = np.log(np.where(matches > 0, divide(matches, totals, otherwise=np.nan), sys.float_info.min))
+        ratio = divide(expected, predicted, otherwise=np.nan)
+        brevity = np.where(predicted > expected, 1.0, np.exp(np.minimum(0.0, 1.0 - ratio)))
         scores = [brevity * np.exp((logs[..., : len(weights)] * weights).sum(axis=-1)) for weights in WEIGHTS]
-        return np.where(matches[..., :1] > 0, np.stack(scores, axis=-1), 0.0)
+        defined = np.where(matches[..., :1] > 0, np.stack(scores, axis=-1), 0.0)
+        return np.where(totals[..., :1] > 0, defined, np.nan)
 
     def signatures(self, units: str) -> tuple[Signature, ...]:
-        """Return the recipe of each BLEU."""
+        """Return the signature of each BLEU."""
         return tuple(
             Signature(
                 f"BLEU-{len(weights)}",

@@ -1,7 +1,8 @@
 """EM apart for what the utterance needed, and how often a system changed too much or too little.
 
 Copying every utterance scores EM 52.7 on TASK and 41.4 on RES200K, because so many utterances are complete already:
-one EM over all rows says little.
+one EM over all rows says little. The kind of an utterance, and whether it was over- or under-rewritten, is judged by
+the first reference; EM counts a match with any.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from teo.alignment import derive_edits
 from teo.metrics.base import Example, FloatArray, Metric, Signature, divide
+from teo.metrics.exact_match import is_exact
 
 Kind = Literal["complete", "insertion_only", "replacement_only", "both"]
 KINDS: tuple[Kind, ...] = ("complete", "insertion_only", "replacement_only", "both")
@@ -20,7 +22,7 @@ GROUPS = ("complete", "incomplete", "insertion_only", "replacement_only", "both"
 
 
 class Breakdown(Metric):
-    """EM per group, over-rewrite rate and under-rewrite rate; not a number for a group without rows."""
+    """EM per group, over-rewrite rate and under-rewrite rate; NaN for a group without rows."""
 
     names = (*(f"em_{group}" for group in GROUPS), "over_rewrite_rate", "under_rewrite_rate")
     size = 2 * len(KINDS) + 2
@@ -28,9 +30,9 @@ class Breakdown(Metric):
     def statistics(self, example: Example) -> tuple[float, ...]:
         """Return the rows per kind, the right rows per kind, and whether the row was over- or under-rewritten."""
         kind = kind_of(example)
-        right = example.prediction == example.reference
+        right = is_exact(example)
         kept = example.prediction == example.current
-        rows = [float(kind == one) for one in KINDS]
+        rows = [float(kind == other) for other in KINDS]
         over, under = kind == "complete" and not kept, kind != "complete" and kept
         return (*rows, *(row * right for row in rows), float(over), float(under))
 
@@ -43,9 +45,15 @@ class Breakdown(Metric):
         return np.concatenate([em, rates], axis=-1)
 
     def signatures(self, units: str) -> tuple[Signature, ...]:
-        """Return the recipe of the groups, for each number."""
-        recipe = (("units", units), ("case", "lower"), ("kinds", "derive_edits"), ("deletion", "replacement"))
-        return (Signature("breakdown", recipe),) * len(self.names)
+        """Return the signature of the groups, for each score."""
+        settings = (
+            ("units", units),
+            ("case", "lower"),
+            ("refs", "any"),
+            ("kinds", "derive_edits"),
+            ("deletion", "replacement"),
+        )
+        return (Signature("breakdown", settings),) * len(self.names)
 
 
 def kind_of(example: Example) -> Kind:

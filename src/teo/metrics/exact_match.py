@@ -1,4 +1,4 @@
-"""Exact match: the share of rewrites that equal the reference unit for unit, lower-cased."""
+"""Exact match: the share of rewrites that equal an accepted reference unit for unit, lower-cased."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ import numpy as np
 from teo.metrics.base import Example, FloatArray, Metric, Signature, divide
 
 
+def is_exact(example: Example) -> bool:
+    """Tell whether the prediction equals the reference or another accepted rewrite."""
+    return example.prediction == example.reference or example.prediction in example.references
+
+
 class ExactMatch(Metric):
-    """EM; an empty prediction is right only where the reference is empty."""
+    """EM; an empty prediction is right only where an accepted reference is empty."""
 
     names = ("em",)
     size = 2
 
     def statistics(self, example: Example) -> tuple[float, ...]:
         """Return whether the row is right, and one for the row."""
-        return (float(example.prediction == example.reference), 1.0)
+        return (float(is_exact(example)), 1.0)
 
     def aggregate(self, sums: FloatArray) -> FloatArray:
         """Return the share of right rows."""
         return divide(sums[..., :1], sums[..., 1:], otherwise=np.nan)
 
     def signatures(self, units: str) -> tuple[Signature, ...]:
-        """Return the recipe of EM."""
-        return (Signature("EM", (("units", units), ("case", "lower"))),)
+        """Return the signature of EM."""
+        return (Signature("EM", (("units", units), ("case", "lower"), ("refs", "any"))),)

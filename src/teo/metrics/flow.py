@@ -69,7 +69,7 @@ class StageFlow:
 
 def stage_flow(ops_right: Iterable[bool], rewrite_right: Iterable[bool]) -> StageFlow:
     """Return the flow between the stages, from two truth values per row."""
-    operations, rewrites = [bool(one) for one in ops_right], [bool(one) for one in rewrite_right]
+    operations, rewrites = [bool(right) for right in ops_right], [bool(right) for right in rewrite_right]
     if len(operations) != len(rewrites):
         raise InputError(
             f"stage flow: expected one value per row for both stages, "

@@ -35,27 +35,28 @@ class Restoration(Metric):
 
     def aggregate(self, sums: FloatArray) -> FloatArray:
         """Return P, R and F for each n."""
-        numbers = []
+        scores = []
         for k in range(0, self.size, 3):
             matched, predicted, expected = sums[..., k], sums[..., k + 1], sums[..., k + 2]
             # F from the counts is the harmonic mean of P and R, without their rounding
-            numbers += [
+            scores += [
                 divide(matched, predicted, otherwise=0.0),
                 divide(matched, expected, otherwise=0.0),
                 divide(2.0 * matched, predicted + expected, otherwise=0.0),
             ]
-        return np.stack(numbers, axis=-1)
+        return np.stack(scores, axis=-1)
 
     def signatures(self, units: str) -> tuple[Signature, ...]:
-        """Return the recipe of this definition, for each number."""
+        """Return the signature of this definition, for each score."""
         named = {
             "run": ("any-new-unit", "left-out", "blank-unit", "RUN"),
             "pan": ("new-ngram", "counted", "nothing", "SARG"),
         }
         restored, complete, empty, peer = named[self.definition]
-        recipe = (
+        settings = (
             ("units", units),
             ("case", "lower"),
+            ("refs", "1"),
             ("n", "1-3"),
             ("restored", restored),
             ("nothing-to-restore", complete),
@@ -64,7 +65,7 @@ class Restoration(Metric):
             ("empty", empty),
             ("as", peer),
         )
-        return (Signature(f"restoration-{self.definition}", recipe),) * len(self.names)
+        return (Signature(f"restoration-{self.definition}", settings),) * len(self.names)
 
 
 def _run_statistics(example: Example) -> tuple[float, ...]:

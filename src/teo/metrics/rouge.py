@@ -45,8 +45,15 @@ class Rouge(Metric):
         return divide(sums[..., :-1], sums[..., -1:], otherwise=np.nan)
 
     def signatures(self, units: str) -> tuple[Signature, ...]:
-        """Return the recipe of each ROUGE."""
-        common = (("units", units), ("case", "lower"), ("f", "mean-of-rows"), ("counts", "sets"), ("empty", "hello"))
+        """Return the signature of each ROUGE."""
+        common = (
+            ("units", units),
+            ("case", "lower"),
+            ("refs", "1"),
+            ("f", "mean-of-rows"),
+            ("counts", "sets"),
+            ("empty", "hello"),
+        )
         versions = (("ROUGE-1", "0.3.2"), ("ROUGE-2", "0.3.2"), ("ROUGE-L", "0.3.2"), ("ROUGE-L", "1.0.1"))
         return tuple(Signature(name, (*common, ("as", f"rouge-{version}"))) for name, version in versions)
 
@@ -67,7 +74,7 @@ def union_of_subsequences(prediction: Iterable[Sentence], reference: Iterable[Se
 
 
 def common_words(reference: Sequence[str], prediction: Sequence[str]) -> set[str]:
-    """Return the words of one longest common subsequence: from the end, shortening the prediction first.
+    """Return the words of a longest common subsequence: from the end, shortening the prediction first.
 
     Which one matters, because its words are counted as a set. The usual table of lengths is kept as one bit row per
     reference word: bit j is clear where taking prediction[j] in makes the subsequence longer.

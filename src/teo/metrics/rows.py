@@ -1,4 +1,7 @@
-"""The rows that are scored: {"current", "reference", "prediction"}, checked, and split into units."""
+"""The rows that are scored: {"current", "reference", "prediction"}, checked, and split into units.
+
+A row may also hold `references`, a list of other accepted rewrites: EM counts a match with any of them.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,19 @@ _FORM = '{"current": "...", "reference": "...", "prediction": "..."}'
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One row as text; `place` says where it stands, for messages."""
+class ScoredRow:
+    """A row as text; `place` says where it stands, for messages."""
 
     current: str
     reference: str
     prediction: str
     place: str = "row"
+    references: tuple[str, ...] = ()
+    """Other rewrites that are accepted too."""
 
     @classmethod
-    def from_json(cls, value: object, place: str) -> Row:
-        """Return the row that a JSON object says; keys other than the three are ignored."""
+    def from_json(cls, value: object, place: str) -> ScoredRow:
+        """Return the row of a JSON object; keys other than the three and `references` are ignored."""
         if not isinstance(value, Mapping):
             raise InputError(f"{place}: expected an object {_FORM}, found {_kind(value)}")
         texts = []
@@ -38,10 +43,10 @@ class Row:
                 raise InputError(f"{place}: {field}: expected a string, found {_kind(value[field])}")
             texts.append(value[field])
         current, reference, prediction = texts
-        return cls(current, reference, prediction, place)
+        return cls(current, reference, prediction, place, _read_references(value.get("references", []), place))
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[ScoredRow]:
     """Return the rows of a JSONL file; blank lines are passed over."""
     try:
         with path.open("rb") as lines:
@@ -56,24 +61,31 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def as_rows(rows: Iterable[Row | Mapping[str, object]], name: str = "rows") -> list[Row]:
+def as_rows(rows: Iterable[ScoredRow | Mapping[str, object]], name: str = "rows") -> list[ScoredRow]:
     """Return checked rows; a mapping is named by its index in messages."""
     checked = [
-        row if isinstance(row, Row) else Row.from_json(row, f"{name}[{index}]") for index, row in enumerate(rows)
+        row if isinstance(row, ScoredRow) else ScoredRow.from_json(row, f"{name}[{index}]")
+        for index, row in enumerate(rows)
     ]
     if not checked:
         raise InputError(f"{name}: expected at least one row {_FORM}, found none")
     return checked
 
 
-def as_examples(rows: Iterable[Row], *, pretokenized: bool) -> list[Example]:
+def as_examples(rows: Iterable[ScoredRow], *, pretokenized: bool) -> list[Example]:
     """Return the rows in units, lower-cased: split on white space where pretokenized, else into scoring units."""
-    split: Callable[[str], Sequence[str]] = _split_given if pretokenized else scoring_units
-    texts = ((row.current, row.reference, row.prediction) for row in rows)
-    return [Example(*(tuple(split(text)) for text in three)) for three in texts]
+    split: Callable[[str], Sequence[str]] = _split_on_space if pretokenized else scoring_units
+
+    def units(text: str) -> tuple[str, ...]:
+        return tuple(split(text))
+
+    return [
+        Example(units(row.current), units(row.reference), units(row.prediction), tuple(map(units, row.references)))
+        for row in rows
+    ]
 
 
-def require_same_rows(first: Sequence[Row], second: Sequence[Row]) -> None:
+def require_same_rows(first: Sequence[ScoredRow], second: Sequence[ScoredRow]) -> None:
     """Raise where two systems were not run on the same rows in the same order."""
     if len(first) != len(second):
         longer, shorter = (first, second) if len(first) > len(second) else (second, first)
@@ -81,17 +93,23 @@ def require_same_rows(first: Sequence[Row], second: Sequence[Row]) -> None:
             f"{longer[len(shorter)].place}: no row to pair with, the other system has {len(shorter)} rows "
             f"and this one {len(longer)}; both must hold the same rows in the same order"
         )
-    for one, other in zip(first, second, strict=True):
-        for field in ("current", "reference"):
-            expected, found = getattr(one, field), getattr(other, field)
+    for row, other in zip(first, second, strict=True):
+        for field in ("current", "reference", "references"):
+            expected, found = getattr(row, field), getattr(other, field)
             if expected != found:
                 raise InputError(
-                    f"{other.place}: {field}: expected {_short(expected)} as in {one.place}, found {_short(found)}; "
+                    f"{other.place}: {field}: expected {_short(expected)} as in {row.place}, found {_short(found)}; "
                     "both must hold the same rows in the same order"
                 )
 
 
-def _read_line(line: bytes, place: str) -> Row:
+def _read_references(value: object, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise InputError(f"{place}: references: expected a list of strings, the other accepted rewrites; leave it out")
+    return tuple(value)
+
+
+def _read_line(line: bytes, place: str) -> ScoredRow:
     try:
         value = json.loads(line.decode("utf-8-sig").rstrip())
     except UnicodeDecodeError as error:
@@ -101,15 +119,16 @@ def _read_line(line: bytes, place: str) -> Row:
         raise InputError(f"{place}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
     except (ValueError, RecursionError) as reason:  # a number too long, lists too deep
         raise InputError(f"{place}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
-    return Row.from_json(value, place)
+    return ScoredRow.from_json(value, place)
 
 
-def _split_given(text: str) -> list[str]:
+def _split_on_space(text: str) -> list[str]:
     return text.lower().split()
 
 
-def _short(text: str, most: int = 60) -> str:
-    return repr(text if len(text) <= most else f"{text[: most - 1]}…")
+def _short(value: object, most: int = 60) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= most + 2 else f"{shown[:most]}…{shown[-1]}"
 
 
 def _kind(value: object) -> str:

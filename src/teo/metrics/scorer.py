@@ -13,7 +13,7 @@ from teo.metrics.breakdown import GROUPS, Breakdown, count_groups
 from teo.metrics.exact_match import ExactMatch
 from teo.metrics.restoration import Restoration
 from teo.metrics.rouge import Rouge
-from teo.metrics.rows import Row, as_examples, as_rows, require_same_rows
+from teo.metrics.rows import ScoredRow, as_examples, as_rows, require_same_rows
 from teo.metrics.significance import (
     Difference,
     bootstrap_intervals,
@@ -22,7 +22,7 @@ from teo.metrics.significance import (
     paired_signature,
 )
 
-AnyRow = Row | Mapping[str, object]
+AnyRow = ScoredRow | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class ScoreReport:
 
     @property
     def signatures(self) -> dict[str, Signature]:
-        """The recipe of each number by name, and that of the intervals where there are any."""
-        recipes = {score.name: score.signature for score in (*self.scores, *self.breakdown)}
-        return recipes | ({"intervals": bootstrap_signature()} if self.intervals else {})
+        """The signature of each score by name, and that of the intervals where there are any."""
+        signatures = {score.name: score.signature for score in (*self.scores, *self.breakdown)}
+        return signatures | ({"intervals": bootstrap_signature()} if self.intervals else {})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contract's keys at the top, then the breakdown, the intervals if any, and the signatures."""
@@ -77,7 +77,7 @@ class Comparison:
             "n": self.first.n,
             "first": self.first.to_dict(),
             "second": self.second.to_dict(),
-            "differences": {name: _difference_dict(one) for name, one in self.differences.items()},
+            "differences": {name: _difference_dict(difference) for name, difference in self.differences.items()},
             "signature": str(self.signature),
         }
 
@@ -96,12 +96,13 @@ def compare_rows(
     first_rows, second_rows = as_rows(first, "first"), as_rows(second, "second")
     require_same_rows(first_rows, second_rows)
     suite, units = make_suite(), _units_name(pretokenized)
-    one = suite.collect(as_examples(first_rows, pretokenized=pretokenized))
-    other = suite.collect(as_examples(second_rows, pretokenized=pretokenized))
-    differences = compare_paired(one, other, suite.aggregate)
+    first_statistics, second_statistics = (
+        suite.collect(as_examples(rows, pretokenized=pretokenized)) for rows in (first_rows, second_rows)
+    )
+    differences = compare_paired(first_statistics, second_statistics, suite.aggregate)
     return Comparison(
-        first=_report(suite, one, units, intervals),
-        second=_report(suite, other, units, intervals),
+        first=_report(suite, first_statistics, units, intervals),
+        second=_report(suite, second_statistics, units, intervals),
         differences=dict(zip(suite.names, differences, strict=True)),
         signature=paired_signature(),
     )
@@ -116,8 +117,8 @@ def _report(suite: Suite, statistics: FloatArray, units: str, intervals: bool) -
     sums = statistics.sum(axis=0)
     scores = suite.score(sums, units)
     if intervals:
-        found = bootstrap_intervals(statistics, suite.aggregate)
-        scores = tuple(dataclasses.replace(score, interval=one) for score, one in zip(scores, found, strict=True))
+        pairs = zip(scores, bootstrap_intervals(statistics, suite.aggregate), strict=True)
+        scores = tuple(dataclasses.replace(score, interval=interval) for score, interval in pairs)
     counts = count_groups(suite.split(sums)[-1]).tolist()
     main = len(suite.names) - len(Breakdown.names)
     return ScoreReport(

@@ -1,4 +1,4 @@
-"""How far a number can be trusted: bootstrap intervals, and paired tests between two systems.
+"""Bootstrap intervals of scores, and paired tests between two systems.
 
 Everything works on per-example statistics (`Metric.collect`) and the formula on their sums (`Metric.aggregate`), with
 a fixed seed: equal inputs give equal intervals and p-values.
@@ -25,7 +25,7 @@ Aggregate = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Second system minus first: its 95% interval and the chance of one as large if the systems were equal."""
+    """Second system minus first: the difference, its 95% interval, and the two-sided p-value."""
 
     value: float
     interval: Interval
@@ -43,7 +43,9 @@ class Difference:
 def bootstrap_intervals(
     statistics: FloatArray, aggregate: Aggregate, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> list[Interval | None]:
-    """Return the 95% interval of each number, by drawing the rows anew with replacement; None where undefined."""
+    """Return the 95% interval of each score, by drawing rows with replacement; None where it is undefined."""
+    if not len(statistics):
+        return [None] * len(aggregate(statistics.sum(axis=0)))
     return _intervals(aggregate(_resample(statistics, resamples, seed)))
 
 
@@ -56,45 +58,48 @@ def compare_paired(
     swaps: int = SWAPS,
     seed: int = SEED,
 ) -> list[Difference | None]:
-    """Return second - first for each number, None where one of the two is undefined.
+    """Return second - first for each score, None where one of the two is undefined.
 
     The interval is that of the paired bootstrap (both systems on the same drawn rows); p is that of approximate
-    randomisation, two-sided: how often exchanging the systems' outputs at random gives a difference as large.
+    randomisation, two-sided: how often exchanging the systems' outputs at random gives a difference as large. An
+    exchange that leaves a score undefined counts as one as large, so that it never makes a difference look surer.
     """
     if first.shape != second.shape:
         raise InputError(
             f"paired test: expected statistics of the same rows, found {len(first)} rows and {len(second)} rows"
         )
     observed = aggregate(second.sum(axis=0)) - aggregate(first.sum(axis=0))
+    if not len(first):
+        return [None] * len(observed)
     both = _resample(np.concatenate([first, second], axis=1), resamples, seed)
     width = first.shape[1]
     intervals = _intervals(aggregate(both[:, width:]) - aggregate(both[:, :width]))
     chances = _randomise(first, second, aggregate, swaps=swaps, seed=seed)
     return [
-        None if interval is None else Difference(float(value), interval, float(p))
+        None if interval is None or np.isnan(value) else Difference(float(value), interval, float(p))
         for value, interval, p in zip(observed, intervals, chances, strict=True)
     ]
 
 
 def bootstrap_signature(resamples: int = RESAMPLES, seed: int = SEED) -> Signature:
-    """Return the recipe of the intervals."""
+    """Return the signature of the intervals."""
     return Signature("interval", (("level", "95%"), ("bootstrap", str(resamples)), ("seed", str(seed))))
 
 
 def paired_signature(resamples: int = RESAMPLES, swaps: int = SWAPS, seed: int = SEED) -> Signature:
-    """Return the recipe of the paired comparison."""
-    recipe = (
+    """Return the signature of the paired comparison."""
+    settings = (
         ("interval", f"paired-bootstrap-{resamples}"),
         ("p", f"approximate-randomisation-{swaps}"),
         ("sides", "2"),
         ("corrected", "no"),
         ("seed", str(seed)),
     )
-    return Signature("paired", recipe)
+    return Signature("paired", settings)
 
 
 def _resample(statistics: FloatArray, resamples: int, seed: int) -> FloatArray:
-    """Return one row of sums per drawn sample; a sample is how often each row was drawn, times the statistics."""
+    """Return the sums of each sample of rows: count matrix (samples x rows) @ statistics."""
     rows, generator = len(statistics), np.random.default_rng(seed)
     sums = []
     for count in _chunks(resamples, rows):
@@ -105,7 +110,7 @@ def _resample(statistics: FloatArray, resamples: int, seed: int) -> FloatArray:
 
 
 def _randomise(first: FloatArray, second: FloatArray, aggregate: Aggregate, *, swaps: int, seed: int) -> FloatArray:
-    """Return the p-value of each difference; the labelling as it is counts as one of the swaps."""
+    """Return the two-sided p-value of each difference; the labelling as it is counts as one of the swaps."""
     generator = np.random.default_rng(seed)
     gain = second - first
     first_sums, second_sums = first.sum(axis=0), second.sum(axis=0)
@@ -115,7 +120,7 @@ def _randomise(first: FloatArray, second: FloatArray, aggregate: Aggregate, *, s
         swapped = generator.integers(0, 2, size=(count, len(first)), dtype=np.int8).astype(np.float64) @ gain
         difference = aggregate(second_sums - swapped) - aggregate(first_sums + swapped)
         # a hair of tolerance: sums in another order differ in the last bit
-        as_large += (np.abs(difference) >= np.abs(observed) - 1e-12).sum(axis=0)
+        as_large += (~(np.abs(difference) < np.abs(observed) - 1e-12)).sum(axis=0)  # NaN is not smaller
     return as_large / (swaps + 1)
 
 

@@ -1,4 +1,4 @@
-"""`teo bench`: what it measures and how it says it, with scripted systems and a tiny model."""
+"""The latency benchmark: what it measures and how it says it, with scripted systems and a tiny model."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from teo.cli.bench import bench
+from latency import main
+from race import Ours, Report, Speed, Work, make_work, measure_process, race
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
-from teo.runtime.bench import Report, Speed, Work, make_work, measure_process, race
 
 ROWS = [
     {"id": "1", "history": ["Ben is here"], "utterance": "is he", "rewrite": "is Ben"},
@@ -96,8 +94,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_work_is_the_rows_true_lengths(model: Path) -> None:
-    from teo.runtime.bench import Ours
-
     generator = Ours(model, 1).generator
     row = Row("1", Dialogue(("乔峰在吗",), "在吗"), "乔峰在吗")
     [work] = make_work(generator, [row])
@@ -106,17 +102,14 @@ def test_the_work_is_the_rows_true_lengths(model: Path) -> None:
     assert work.placed == 5, "[P] [I] 乔 峰 and the end"
 
 
-def test_the_command_writes_and_prints(model: Path, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
+def test_the_script_writes_and_prints(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "test.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
-    app = typer.Typer()
-    app.command()(bench)
-    options = ["--path", str(rows), "--model", str(model), "--rounds", "2", "--batch-size", "2", "--threads", "1"]
+    options = ["--model", str(model), "--rounds", "2", "--batch-size", "2", "--threads", "1", "--variants", "fused"]
     extra = ["--trained", str(model.with_name("tiny")), "--growth", "--processes", "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, [*options, *extra], catch_exceptions=False)
-    assert result.exit_code == 0
-    stored = json.loads((tmp_path / "out" / "bench.json").read_text())
-    assert [one["name"] for one in stored["speeds"]] == [
+    main([f"jsonl={rows}", *options, *extra])
+    stored = json.loads((tmp_path / "out" / "jsonl" / "bench.json").read_text())
+    assert [speed["name"] for speed in stored["speeds"]] == [
         "teo fused, int8, 1 thread",
         "teo, transformers fp32, 1 thread",
     ]
@@ -124,5 +117,12 @@ def test_the_command_writes_and_prints(model: Path, tmp_path: Path) -> None:
     assert stored["facts"]["model"] == "exported"
     assert [x for x, _ in stored["growth"]["tokens of the dialogue"]] == [16, 32, 64]
     assert stored["processes"][0]["peak_mb"] > 20
-    assert (tmp_path / "out" / "bench.md").read_text() in result.stdout
-    assert "round 2 of 2" in result.stderr
+    shown = capsys.readouterr()
+    assert (tmp_path / "out" / "jsonl" / "bench.md").read_text() in shown.out
+    assert "round 2 of 2" in shown.err
+    assert (tmp_path / "out" / "growth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_dataset_is_a_name_and_a_path(model: Path) -> None:
+    with pytest.raises(InputError, match="dataset: expected NAME=PATH such as task=data/task, found 'task'"):
+        main(["task", "--model", str(model)])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from teo.evaluation.store import main
+from store_result import main
+from teo.errors import InputError
 
 ROWS = [
     {
@@ -27,6 +29,15 @@ ROWS = [
         "prediction": "He acted",
         "scores": {"joint": -1.0},
     },
+    {
+        "id": "c",
+        "history": ["secret history"],
+        "current": "he acted",
+        "reference": "Ben acted",
+        "references": ["Affleck acted"],
+        "prediction": "Affleck acted",
+        "scores": {"joint": -1.0},
+    },
 ]
 
 
@@ -41,23 +52,30 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_rows_are_kept_without_text(run: Path, tmp_path: Path) -> None:
-    assert main([str(tmp_path / "results" / "ours"), str(run)]) == 0
+    main([str(tmp_path / "results" / "ours"), str(run)])
     packed = (tmp_path / "results" / "ours" / "task-test-fast.rows.jsonl.gz").read_bytes()
     kept = gzip.decompress(packed).decode()
     assert "acted" not in kept
     assert "secret" not in kept
-    first, second = map(json.loads, kept.splitlines())
+    first, second, third = map(json.loads, kept.splitlines())
     assert (first["right"], first["changed"], first["score"]) == (True, True, -0.75)
     assert (second["right"], second["changed"]) == (False, False)
+    assert (third["right"], third["changed"]) == (True, True), "another accepted rewrite"
     assert first["hash"] != second["hash"]
     stored = json.loads((tmp_path / "results" / "ours" / "task-test-fast.json").read_text(encoding="utf-8"))
     assert stored["em"] == 0.5
 
 
-def test_what_is_no_run_is_said(tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("out", "."), "metrics.json: expected the metrics that teo evaluate wrote"),
+        (("out", "run"), "predictions.jsonl: no such file; give the folder that teo evaluate wrote"),
+        (("out",), "expected folders: python tools/store_result.py RESULTS/MODEL RUN ..."),
+    ],
+)
+def test_what_is_no_run_is_said(tmp_path: Path, run: Path, arguments: tuple[str, ...], message: str) -> None:
     (run / "predictions.jsonl").unlink()
-    assert main([str(tmp_path / "out"), str(tmp_path)]) == 2
-    assert main([str(tmp_path / "out"), str(run)]) == 2
-    assert main(["only"]) == 2
+    with pytest.raises(InputError, match=re.escape(message)):
+        main([str(tmp_path / argument) for argument in arguments])
     assert not (tmp_path / "out").exists()
-    assert "expected the metrics that teo evaluate wrote" in capsys.readouterr().err

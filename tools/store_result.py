@@ -1,4 +1,4 @@
-"""`python -m teo.evaluation.store RESULTS/MODEL RUN ...`: keep evaluations without keeping the dataset's text.
+"""`python tools/store_result.py RESULTS/MODEL RUN ...`: keep evaluations without keeping the dataset's text.
 
 Of each run's folder the metrics are copied as DATASET-SPLIT-VARIANT.json, and its predictions as
 DATASET-SPLIT-VARIANT.rows.jsonl.gz: per row its id, whether it was right and changed, the log-probability, and a hash
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from teo.errors import InputError, exit_status
+from teo.errors import InputError, TeoError
 from teo.evaluation.predict import PREDICTIONS
 from teo.files import write_json, write_whole
 from teo.units import is_exact_match
@@ -41,10 +41,10 @@ def store(folder: Path, run: Path) -> Path:
 
 def bare_row(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what may be kept of a predicted row."""
-    text = record["prediction"]
+    text, accepted = record["prediction"], (record["reference"], *record.get("references", ()))
     return {
         "id": record["id"],
-        "right": is_exact_match(text, record["reference"]),
+        "right": any(is_exact_match(text, reference) for reference in accepted),
         "changed": not is_exact_match(text, record["current"]),
         "score": round(sum(record["scores"].values()), 4),
         "hash": hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
@@ -59,17 +59,16 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: expected the metrics that teo evaluate wrote ({error})") from None
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command; a known error is one line on stderr and its exit status."""
-    return exit_status(lambda: _run(arguments))
-
-
-def _run(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
+    """Store the runs, and print the files that were written."""
     if len(arguments) < 2:
-        raise InputError("expected folders: python -m teo.evaluation.store RESULTS/MODEL RUN ...")
+        raise InputError("expected folders: python tools/store_result.py RESULTS/MODEL RUN ...")
     for run in arguments[1:]:
         sys.stdout.write(f"{store(Path(arguments[0]), Path(run))}\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        main(sys.argv[1:])
+    except TeoError as error:
+        sys.exit(str(error))

@@ -1,26 +1,26 @@
-"""python -m teo.evaluation.tables results docs/results.md: published results and ours, every figure from a file."""
+"""`python tools/results_page.py`: docs/results.md, published results and ours, every figure from a file of results/."""
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from teo.errors import exit_status
-from teo.evaluation.ablations import VARIANTS
-from teo.evaluation.predict import THRESHOLD_SUFFIX
-from teo.evaluation.report import percent
-from teo.evaluation.stored import DATASETS, OUR_METRICS, Published, Stored, read_ours, read_published
+from result_files import DATASETS, OUR_METRICS, Flow, Published, Stored, read_ours, read_published
+from teo.errors import TeoError
+from teo.evaluation.markdown import percent, plain, table
 from teo.files import write_text
 
+ROOT = Path(__file__).resolve().parents[1]
+VARIANTS = ("teo", "direct", "gold", "stage1", "rfis", "fast", "fused", "rerank")
+"""The order of a model's rows; one with thresholds (`fast+threshold`) follows the one without."""
 _INTRO = """\
 # Results
 
 Published results and ours, on the test sets, in percent. This page is made from the files in `results` by
-`python -m teo.evaluation.tables results docs/results.md`; published figures are in `results/published.json`, with
+`python tools/results_page.py`; published figures are in `results/published.json`, with
 precision and recall of restoration where they were printed.
 
 - **Bold** rows are ours; the others are as printed. A dash: not printed, or no such rows.
@@ -36,7 +36,6 @@ precision and recall of restoration where they were printed.
 - REWRITE and TASK are published without a development set. The paper's development and test sets are the same rows
   ([paper.md](paper.md#where-the-paper-contradicts-itself)); ours is carved from train
   ([data.md](data.md#the-carved-development-set))."""
-_MARKUP = re.compile(r"([\\`*_\[\]<>|])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +62,10 @@ def render(results: Path) -> str:
     parts = [_INTRO]
     for dataset, title in DATASETS.items():
         theirs = [row for row in published if row.dataset == dataset]
-        tested = [one for one in ours if one.settings["data"] == dataset and one.settings["split"] == "test"]
+        tested = [result for result in ours if result.settings.data == dataset and result.settings.split == "test"]
         if theirs or tested:
             parts += [f"## {title}", _compare(theirs, tested), *_below(theirs, tested)]
-    others = [one for one in ours if one.settings["split"] != "test"]
+    others = [result for result in ours if result.settings.split != "test"]
     if others:
         parts += ["## Development sets", "Ours only, for choosing; never beside published figures.", _develop(others)]
     if ours:
@@ -74,22 +73,24 @@ def render(results: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0, 2 for the user's mistake, 1 for ours; the error is one line on stderr."""
-    parser = argparse.ArgumentParser(prog="python -m teo.evaluation.tables", description="Write the tables of results.")
-    parser.add_argument("results", type=Path, help="the folder with published.json and MODEL/DATASET-SPLIT.json files")
-    parser.add_argument("out", type=Path, help="the Markdown file to write")
-    given = parser.parse_args(arguments)
-    return exit_status(lambda: write_text(given.out, render(given.results)))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description="Write the tables of results.")
+    parser.add_argument(
+        "results", type=Path, nargs="?", default=ROOT / "results", help="published.json and MODEL/DATASET-SPLIT.json"
+    )
+    parser.add_argument(
+        "out", type=Path, nargs="?", default=ROOT / "docs" / "results.md", help="the Markdown file to write"
+    )
+    options = parser.parse_args(arguments)
+    write_text(options.out, render(options.results))
 
 
-def _rank(one: Stored) -> tuple[int, str, int, str, str]:
-    """Return the place of a row of ours: by dataset, model, variant as `teo evaluate` lists them, name and file."""
-    variants = list(VARIANTS)
-    variant = one.settings["variant"]
-    bare = variant.removesuffix(THRESHOLD_SUFFIX)
-    place = 2 * variants.index(bare) + (variant != bare) if bare in variants else 2 * len(variants)
-    return list(DATASETS).index(one.settings["data"]), one.model, place, one.name, one.file
+def _rank(ours: Stored) -> tuple[int, str, int, bool, str, str]:
+    """Return the place of a row of ours: by dataset, model, variant, with thresholds or without, name and file."""
+    bare, plus, _ = ours.settings.variant.partition("+")
+    place = VARIANTS.index(bare) if bare in VARIANTS else len(VARIANTS)
+    return list(DATASETS).index(ours.settings.data), ours.model, place, bool(plus), ours.name, ours.file
 
 
 def _compare(theirs: Sequence[Published], tested: Sequence[Stored]) -> str:
@@ -103,8 +104,8 @@ def _compare(theirs: Sequence[Published], tested: Sequence[Stored]) -> str:
     head = ["system", "pretraining", *(column.title for column in columns), "EM, interval", "complete", "incomplete"]
     rows = [
         [
-            _plain(row.system),
-            _plain(row.pretraining),
+            plain(row.system),
+            plain(row.pretraining),
             *(_printed(row.metrics.get(column.published)) for column in columns),
             "-",
             _printed(row.metrics.get("em_complete")),
@@ -112,12 +113,19 @@ def _compare(theirs: Sequence[Published], tested: Sequence[Stored]) -> str:
         ]
         for row in theirs
     ]
-    for one in tested:
-        figures = (" / ".join(percent(one.metrics[key]) for key in column.ours) for column in columns)
-        rows.append([_bold(_plain(one.name)), _plain(one.pretraining), *map(_bold, figures), *map(_bold, _apart(one))])
+    for result in tested:
+        figures = (" / ".join(percent(getattr(result.metrics, key)) for key in column.ours) for column in columns)
+        rows.append(
+            [
+                _bold(plain(result.name)),
+                plain(result.card.pretraining),
+                *map(_bold, figures),
+                *map(_bold, _apart(result)),
+            ]
+        )
     # Only our rows fill the last columns: without them they would be dashes all the way down.
     kept = [place for place in range(len(head)) if any(row[place] != "-" for row in rows)]
-    return _table([head[place] for place in kept], ([row[place] for place in kept] for row in rows))
+    return table([head[place] for place in kept], ([row[place] for place in kept] for row in rows))
 
 
 def _below(theirs: Sequence[Published], tested: Sequence[Stored]) -> list[str]:
@@ -125,66 +133,66 @@ def _below(theirs: Sequence[Published], tested: Sequence[Stored]) -> list[str]:
     sources: dict[str, list[str]] = {}
     for row in theirs:
         cited = f" (`{row.cites}`)" if row.cites else ""
-        sources.setdefault(row.source, []).append(f"{_plain(row.system)}{cited}")
-    lines = [f"- {_plain(source)}: {', '.join(systems)}." for source, systems in sources.items()]
-    lines += [f"- {_plain(row.system)}: {_plain(row.note)}" for row in theirs if row.note]
-    said = ["Sources and notes:\n\n" + "\n".join(lines)] if lines else []
-    return said if tested else [*said, "No test results of ours are stored."]
+        sources.setdefault(row.source, []).append(f"{plain(row.system)}{cited}")
+    lines = [f"- {plain(source)}: {', '.join(systems)}." for source, systems in sources.items()]
+    lines += [f"- {plain(row.system)}: {plain(row.note)}" for row in theirs if row.note]
+    notes = ["Sources and notes:\n\n" + "\n".join(lines)] if lines else []
+    return notes if tested else [*notes, "No test results of ours are stored."]
 
 
 def _develop(others: Iterable[Stored]) -> str:
     head = ("dataset", "split", "system", "rows", "EM", "EM, interval", "complete", "incomplete", "BLEU-4", "F1")
     rows = []
-    for one in others:
-        flow = one.metrics["stage_flow"] or {}
-        part = ", the first" if one.metrics["run"]["limit"] is not None else ""
+    for result in others:
+        flow = result.metrics.stage_flow or Flow()
+        part = ", the first" if result.metrics.run.limit is not None else ""
         rows.append(
             [
-                DATASETS[one.settings["data"]],
-                one.settings["split"],
-                _plain(one.name),
-                f"{one.metrics['n']:,}{part}",
-                percent(one.metrics["em"]),
-                *_apart(one),
-                percent(one.metrics["bleu4"]),
-                percent(one.metrics["run_f1"]),
-                *(percent(flow.get(key)) for key in ("stage1_em", "e2c", "c2e")),
+                DATASETS[result.settings.data],
+                result.settings.split,
+                plain(result.name),
+                f"{result.metrics.n:,}{part}",
+                percent(result.metrics.em),
+                *_apart(result),
+                percent(result.metrics.bleu4),
+                percent(result.metrics.run_f1),
+                *map(percent, (flow.stage1_em, flow.e2c, flow.c2e)),
             ]
         )
-    return _table((*head, "stage-1 EM", "E2C", "C2E"), rows)
+    return table((*head, "stage-1 EM", "E2C", "C2E"), rows)
 
 
 def _origins(ours: Sequence[Stored]) -> list[str]:
     """Return what each row of ours was trained on, the file and circumstances of it, and the recipes."""
-    models = {one.model: one for one in ours}
+    models = {result.model: result for result in ours}
     trained = [
-        f"- {_plain(name)}: pretraining: {_plain(one.pretraining)}; trained on {_plain(one.trained_on)}."
-        for name, one in models.items()
+        f"- {plain(name)}: pretraining: {plain(result.card.pretraining)}; trained on {plain(result.card.trained_on)}."
+        for name, result in models.items()
     ]
     rows = [
         [
-            f"`{one.file}`",
-            str(one.settings["variant"]),
-            f"{one.metrics['n']:,}",
-            str(one.settings["seed"]),
-            str(one.settings["precision"]),
-            f"`{one.settings['model_hash'][:12]}`",
-            f"`{one.settings['data_hash'][:12]}`",
-            f"`{one.metrics['run']['git_commit'][:12]}`" if one.metrics["run"]["git_commit"] else "-",
+            f"`{result.file}`",
+            result.settings.variant,
+            f"{result.metrics.n:,}",
+            str(result.settings.seed),
+            result.settings.precision,
+            f"`{result.settings.model_hash[:12]}`",
+            f"`{result.settings.data_hash[:12]}`",
+            f"`{result.metrics.run.git_commit[:12]}`" if result.metrics.run.git_commit else "-",
         ]
-        for one in ours
+        for result in ours
     ]
     head = ("file", "variant", "rows", "seed", "precision", "model hash", "data hash", "commit")
     names = (*OUR_METRICS, "em_complete", "intervals")
-    recipes = dict.fromkeys(one.metrics["signatures"][name] for one in ours for name in names)
+    recipes = dict.fromkeys(result.metrics.signatures[name] for result in ours for name in names)
     signatures = "\n".join(f"- `{recipe}`" for recipe in recipes)
-    return ["\n".join(trained), _table(head, rows), "Signatures:\n\n" + signatures]
+    return ["\n".join(trained), table(head, rows), "Signatures:\n\n" + signatures]
 
 
-def _apart(one: Stored) -> list[str]:
-    low, high = one.metrics["intervals"]["em"]
-    groups = (one.metrics["breakdown"][name] for name in ("complete", "incomplete"))
-    return [f"{percent(low)} to {percent(high)}", *(percent(group["em"] if group["n"] else None) for group in groups)]
+def _apart(result: Stored) -> list[str]:
+    low, high = result.metrics.intervals.em
+    groups = (result.metrics.breakdown.complete, result.metrics.breakdown.incomplete)
+    return [f"{percent(low)} to {percent(high)}", *(percent(group.em if group.n else None) for group in groups)]
 
 
 def _printed(value: float | None) -> str:
@@ -195,15 +203,8 @@ def _bold(cell: str) -> str:
     return cell if cell == "-" else f"**{cell}**"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
-def _plain(text: str) -> str:
-    """Return a text that Markdown shows as it is."""
-    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        main()
+    except TeoError as error:
+        sys.exit(str(error))

@@ -2,14 +2,16 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from teo.errors import InputError, TeoError
-from teo.evaluation.stored import read_published
-from teo.evaluation.tables import main, render
+from result_files import read_published
+from results_page import main, render
+from teo.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT.parent / "shared" / "paper" / "teo.tex"
@@ -152,16 +154,16 @@ LIMITED = evaluation(run={"limit": 10, "git_commit": None})
     [
         ("task-test.json", "{", r"task-test\.json: expected JSON: "),
         ("task-test.json", '{"em": NaN}', r"expected JSON: NaN is no number"),
-        ("task-test.json", "[]", "expected an object, found a list"),
+        ("task-test.json", "[]", r"expected a JSON object, found \[\]"),
         ("task-test.json", without("em"), "em: missing"),
-        ("task-test.json", evaluation(em=64.0), "em: expected a fraction from 0 to 1, found 64.0"),
-        ("task-test.json", evaluation(em=None), "em: expected a fraction from 0 to 1, found null"),
-        ("task-test.json", evaluation(em=True), "em: expected a fraction from 0 to 1, found True"),
+        ("task-test.json", evaluation(em=64.0), "em: expected less than or equal to 1, found 64.0"),
+        ("task-test.json", evaluation(em=None), "em: expected a number, found null"),
+        ("task-test.json", evaluation(em=True), "em: expected a number, found true"),
         ("task-test.json", evaluation(intervals={}), "intervals: em: missing"),
-        ("task-test.json", evaluation(intervals={"em": [0.5]}), "intervals: em: expected two numbers, found 1"),
+        ("task-test.json", evaluation(intervals={"em": [0.5]}), "intervals: em: 1: missing"),
         ("task-test.json", evaluation(breakdown={}), "breakdown: complete: missing"),
-        ("task-test.json", evaluation(signatures={}), "signatures: em: missing"),
-        ("task-test.json", evaluation(settings=[]), "settings: expected an object, found a list"),
+        ("task-test.json", evaluation(signatures={}), "signatures: expected one for each metric, em too"),
+        ("task-test.json", evaluation(settings=[]), r"settings: expected an object, found \[\]"),
         ("task-test.json", LIMITED, "expected all rows of the test set, found the first 10; evaluate without --limit"),
         ("task-test.json", evaluation(split="dev"), r"expected task \(test\), found task \(dev\)"),
         ("rewrite-test.json", evaluation(), r"expected rewrite \(test\), found task \(test\)"),
@@ -185,10 +187,10 @@ def test_the_same_evaluation_twice_is_an_error(results: Path) -> None:
 def test_a_model_must_say_what_it_was_trained_on(results: Path) -> None:
     card = store(results, "big", "task-test.json", evaluation()).with_name("model.json")
     write(card, {"pretraining": "own", "trained_on": " "})
-    with pytest.raises(InputError, match=r"model\.json: trained_on: expected some text, found none"):
+    with pytest.raises(InputError, match=r"model\.json: trained_on: expected some text, found \" \""):
         render(results)
     write(card, {"pretraining": "own", "trained_on": "x", "trained": "y"})
-    with pytest.raises(InputError, match=r"expected only pretraining, trained_on; found 'trained'"):
+    with pytest.raises(InputError, match=r"model\.json: trained: expected only pretraining, trained_on; remove"):
         render(results)
     card.unlink()
     with pytest.raises(InputError, match=r"model\.json: no such file; say what task-test\.json's model was trained on"):
@@ -198,14 +200,17 @@ def test_a_model_must_say_what_it_was_trained_on(results: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("row", "row 1: expected an object, found a string"),
+        ("row", 'row 1: expected an object, found "row"'),
         ({"dataset": "task"}, "row 1: system: missing"),
-        (published("A", "tasks"), "row 1: dataset: expected one of rewrite, task, .*, found 'tasks'"),
-        (published("A", bleu5=1.0), "row 1: metrics: expected only .*; found 'bleu5'"),
-        (published("A", em=101.0), "row 1: metrics: em: expected a percentage from 0 to 100, or null, found 101.0"),
-        ({**published("A"), "metrics": {}}, "row 1: metrics: em: missing; expected a number, or null"),
-        ({**published("A"), "pretraining": ""}, "row 1: pretraining: expected some text, found none"),
-        ({**published("A"), "pretrained": "BERT"}, "row 1: expected only .*; found 'pretrained'"),
+        (published("A", "tasks"), "row 1: dataset: expected 'rewrite', 'task', .*, found \"tasks\""),
+        (published("A", bleu5=1.0), "row 1: metrics: expected only em, bleu1, .*; remove 'bleu5'"),
+        (published("A", em=101.0), "row 1: metrics: em: expected less than or equal to 100, found 101.0"),
+        ({**published("A"), "metrics": {}}, "row 1: metrics: expected a number for em, or null where none was printed"),
+        ({**published("A"), "pretraining": ""}, "row 1: pretraining: expected some text, found"),
+        (
+            {**published("A"), "pretrained": "BERT"},
+            "row 1: pretrained: expected only dataset, system, .*; remove this key",
+        ),
     ],
 )
 def test_a_bad_published_row_is_named(tmp_path: Path, row: object, message: str) -> None:
@@ -219,27 +224,29 @@ def test_a_system_is_published_once_for_a_dataset(tmp_path: Path) -> None:
         read_published(write(tmp_path / "published.json", {"rows": rows}))
 
 
-def test_the_command_writes_the_page_whole_or_not_at_all(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_the_page_whole_or_not_at_all(results: Path) -> None:
     out = results.parent / "results.md"
-    assert main([str(results), str(out)]) == 0
+    main([str(results), str(out)])
     assert out.read_text(encoding="utf-8") == render(results)
     before = out.read_bytes()
     write(results / "published.json", "{}")
-    assert main([str(results), str(out)]) == InputError.exit_code
-    assert capsys.readouterr().err.endswith("published.json: rows: missing\n")
+    with pytest.raises(InputError, match=r"published\.json: rows: missing"):
+        main([str(results), str(out)])
     assert out.read_bytes() == before
     assert sorted(path.name for path in results.parent.iterdir()) == ["results", "results.md"]
 
 
-def test_the_command_says_where_it_cannot_write(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(results / "published.json", {"rows": []})
-    assert main([str(results), str(results / "no" / "page.md")]) == TeoError.exit_code
-    assert "page.md: cannot be written" in capsys.readouterr().err
+def test_the_script_says_what_is_wrong_in_one_line(results: Path) -> None:
+    script = [sys.executable, ROOT / "tools" / "results_page.py", results, results / "no" / "page.md"]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert "page.md: expected an existing folder, found no" in line
 
 
 def test_the_page_of_the_repository_is_made_from_its_files() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    again = "python -m teo.evaluation.tables results docs/results.md"
+    again = "python tools/results_page.py"
     assert page == render(ROOT / "results"), f"docs/results.md is not what the files give: run {again}"
 
 

@@ -1,8 +1,8 @@
-"""Benchmarks: systems that do the same work in turn, in one run; medians, and ratios within that run.
+"""Systems that do the same work by turns, in one run: medians, and ratios within that run.
 
-The work is a dataset's: every system reads as many tokens as the dialogue has and writes as many as its operations and
-its rewrite have, whatever the weights are. Machines are noisy: rounds of all systems alternate, and only ratios within
-one run are worth quoting.
+The work is a dataset's: every system encodes as many tokens as the dialogue has and generates as many as its operations
+and its rewrite have, whatever the weights are. Machines are noisy: rounds of all systems alternate, and only ratios
+within one run are worth quoting.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,7 @@ import numpy as np
 from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.errors import InputError, TeoError
+from teo.evaluation.markdown import table
 from teo.layouts import Marker, operation_pieces, stage1_source
 from teo.loading import ModelFolder
 from teo.placement import placed_pieces
@@ -31,7 +33,7 @@ from teo.runtime.onnx_generator import OnnxGenerator
 from teo.runtime.search import search_greedily
 
 _NEVER = -1
-"""No token's id: a text goes on to its limit."""
+"""No token's id: generation goes on to its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Work:
     operations: int
     rewrite: int
     placed: int
-    """Operations that carry their place: all that the variant fast writes."""
+    """Operations that carry their place: all that the pipeline fast generates."""
 
 
 class Contestant(Protocol):
@@ -53,7 +55,7 @@ class Contestant(Protocol):
         """What the tables call it."""
 
     def do(self, rows: Sequence[Work]) -> None:
-        """Read and write these rows as one batch."""
+        """Encode and generate these rows as one batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,39 +87,42 @@ class Report:
 
     def ratios(self) -> dict[str, dict[str, float]]:
         """Return, for each system, how much slower than the fastest it is: latency and rows a second."""
-        least = min(one.latency_ms for one in self.speeds)
-        most = max(one.rows_per_s for one in self.speeds)
+        least = min(speed.latency_ms for speed in self.speeds)
+        most = max(speed.rows_per_s for speed in self.speeds)
         return {
-            one.name: {"latency": round(one.latency_ms / least, 2), "throughput": round(most / one.rows_per_s, 2)}
-            for one in self.speeds
+            speed.name: {
+                "latency": round(speed.latency_ms / least, 2),
+                "throughput": round(most / speed.rows_per_s, 2),
+            }
+            for speed in self.speeds
         }
 
     def to_markdown(self) -> str:
         """Return the tables."""
-        ratios = self.ratios()
-        size = self.speeds[0].batch_size
-        lines = [
-            f"{self.rows} rows, {self.rounds} interleaved rounds, medians; {self.facts.get('machine', '')}",
-            "",
-            f"| system | ms, one row | times the fastest | rows/s, batch {size} | times slower |",
-            "|---|---:|---:|---:|---:|",
-        ]
-        for one in self.speeds:
-            ratio = ratios[one.name]
-            lines.append(
-                f"| {one.name} | {one.latency_ms:.1f} | {ratio['latency']:.1f} | {one.rows_per_s:.1f} "
-                f"| {ratio['throughput']:.1f} |"
+        ratios, size = self.ratios(), self.speeds[0].batch_size
+        parts = [f"{self.rows} rows, {self.rounds} interleaved rounds, medians; {self.facts.get('machine', '')}"]
+        head = ("system", "ms, one row", "times the fastest", f"rows/s, batch {size}", "times slower")
+        rows = [
+            (
+                speed.name,
+                f"{speed.latency_ms:.1f}",
+                f"{ratios[speed.name]['latency']:.1f}",
+                f"{speed.rows_per_s:.1f}",
+                f"{ratios[speed.name]['throughput']:.1f}",
             )
+            for speed in self.speeds
+        ]
+        parts.append(table(head, rows, align="lrrrr"))
         if self.processes:
-            lines += ["", "| process | start to first rewrite, s | peak memory, MB |", "|---|---:|---:|"]
-            lines += [f"| {one['name']} | {one['seconds']:.2f} | {one['peak_mb']:.0f} |" for one in self.processes]
+            starts = [(start["name"], f"{start['seconds']:.2f}", f"{start['peak_mb']:.0f}") for start in self.processes]
+            parts.append(table(("process", "start to first rewrite, s", "peak memory, MB"), starts, align="lrr"))
         for what, points in self.growth.items():
-            lines += ["", f"| {what} | ms per row |", "|---:|---:|", *(f"| {x} | {y:.1f} |" for x, y in points)]
-        return "\n".join(lines) + "\n"
+            parts.append(table((what, "ms per row"), [(x, f"{y:.1f}") for x, y in points], align="rr"))
+        return "\n\n".join(parts) + "\n"
 
 
 class Ours:
-    """The exported model, the dialogue read once: placed operations (fast), or operations and rewrite (fused)."""
+    """The exported model, the dialogue encoded once: placed operations (fast), or operations and rewrite (fused)."""
 
     def __init__(
         self, model: Path, threads: int, variant: str = "fused", generator: OnnxGenerator | None = None
@@ -129,23 +134,23 @@ class Ours:
         self.name = f"teo {variant}, {form}, {count}"
 
     def do(self, rows: Sequence[Work]) -> None:
-        """Read and write these rows as one batch."""
+        """Encode and generate these rows as one batch."""
         marker = Marker.WRITE_PLACED if self.fast else Marker.WRITE_OPERATIONS
         start = self.generator.codec.decoder_start((marker,))
-        steps = self.generator.read([one.source for one in rows])
-        limits = [one.placed if self.fast else one.operations + one.rewrite for one in rows]
+        steps = self.generator.read([row.source for row in rows])
+        limits = [row.placed if self.fast else row.operations + row.rewrite for row in rows]
         search_greedily(steps, np.array([start] * len(rows), dtype=np.int64), limits, _NEVER)
 
 
 def weights_of(model: Path) -> Path:
-    """Return the weights of a model's decoder that writes operations and rewrite, or of its first role."""
+    """Return the weights of a model's decoder that generates operations and rewrite, or of its first role."""
     roles = ModelFolder.load(model).roles
     chosen = roles.get("fused") or next(iter(roles.values()))
     return model / chosen.folder
 
 
 def make_work(generator: OnnxGenerator, rows: Sequence[Row]) -> list[Work]:
-    """Return the rows' true lengths: their sources, and what a perfect model would write."""
+    """Return the rows' true lengths: their sources, and what a perfect model would generate."""
     work = []
     for row in rows:
         source = tuple(generator.codec.encode(stage1_source(row.dialogue))[-generator.source_limit :])
@@ -166,26 +171,26 @@ def race(
 ) -> Report:
     """Return the speeds of systems that take turns, round by round."""
     if not contestants or not work or rounds < 1 or batch_size < 1:
-        raise InputError("bench: expected at least one system, one row and one round; found none")
+        raise InputError("race: expected at least one system, one row and one round; found none")
     batches = [work[start : start + batch_size] for start in range(0, len(work), batch_size)]
-    single: dict[str, list[float]] = {one.name: [] for one in contestants}
-    batched: dict[str, list[float]] = {one.name: [] for one in contestants}
-    for one in contestants:
-        one.do(work[:1])  # what only the first call pays
+    single: dict[str, list[float]] = {system.name: [] for system in contestants}
+    batched: dict[str, list[float]] = {system.name: [] for system in contestants}
+    for system in contestants:
+        system.do(work[:1])  # what only the first call pays
     for number in range(rounds):
         row, batch = work[number % len(work)], batches[number % len(batches)]
-        for one in contestants:
-            single[one.name].append(_timed(lambda: one.do([row])))  # noqa: B023
-            batched[one.name].append(_timed(lambda: one.do(batch)) / len(batch))  # noqa: B023
+        for system in contestants:
+            single[system.name].append(_timed(partial(system.do, [row])))
+            batched[system.name].append(_timed(partial(system.do, batch)) / len(batch))
         say(f"round {number + 1} of {rounds}")
     speeds = [
         Speed(
-            one.name,
-            statistics.median(single[one.name]) * 1000,
-            1 / statistics.median(batched[one.name]),
+            system.name,
+            statistics.median(single[system.name]) * 1000,
+            1 / statistics.median(batched[system.name]),
             min(batch_size, len(work)),
         )
-        for one in contestants
+        for system in contestants
     ]
     return Report(len(work), rounds, speeds, {"machine": machine()})
 
@@ -234,7 +239,7 @@ def measure_process(name: str, code: str, *arguments: str) -> dict[str, Any]:
     done = subprocess.run([sys.executable, "-c", code + _PEAK, *arguments], capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started
     if done.returncode:
-        raise TeoError(f"bench: the process '{name}' failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
+        raise TeoError(f"race: the process '{name}' failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
     return {"name": name, "seconds": seconds, **json.loads(done.stdout.splitlines()[-1])}
 
 

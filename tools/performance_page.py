@@ -1,19 +1,20 @@
-"""`python benchmarks/report.py results docs/performance.md`: the page on speed, every figure from a stored file."""
+"""`python tools/performance_page.py`: docs/performance.md, the page on speed, every figure from a stored file."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from teo.evaluation.markdown import table
 from teo.files import write_text
+
+ROOT = Path(__file__).resolve().parents[1]
 
 _INTRO = """\
 # Performance
 
-Made from the files in `results` by `python benchmarks/report.py results docs/performance.md`;
+Made from the files in `results` by `python tools/performance_page.py`;
 [benchmarks](../benchmarks/README.md) says how each was measured. Machines are noisy: the ratios within a run are worth
 quoting, not the times."""
 _RACE = """\
@@ -33,7 +34,7 @@ def render(results: Path) -> str:
     parts += ["## Start, memory, size", _process_table(first, _read(results / "performance" / "install.json"))]
     parts += ["## How cost grows", "![cost by length and by batch size](images/growth.png)"]
     for what, points in first["growth"].items():
-        parts.append(_table((what, *(str(x) for x, _ in points)), [("ms per row", *(f"{y:.1f}" for _, y in points))]))
+        parts.append(table((what, *(str(x) for x, _ in points)), [("ms per row", *(f"{y:.1f}" for _, y in points))]))
     load, kill = _read(results / "load" / "load.json"), _read(results / "load-kill" / "load.json")
     parts += ["## Under load", _load_text(load), _load_table(load), _kill_text(kill)]
     parts += ["## What should not matter", _robust_table(results / "robustness")]
@@ -42,21 +43,21 @@ def render(results: Path) -> str:
 
 def _race_table(race: dict[str, Any]) -> str:
     size = race["speeds"][0]["batch_size"]
-    bart = {_threads(one["name"]): one for one in race["speeds"] if "BART" in one["name"]}
+    bart = {_threads(speed["name"]): speed for speed in race["speeds"] if "BART" in speed["name"]}
     head = ("system", "ms, one row", "BART's latency / its", f"rows/s, batch {size}", "its rows/s / BART's")
     rows = []
-    for one in race["speeds"]:
-        other = bart[_threads(one["name"])]
+    for speed in race["speeds"]:
+        other = bart[_threads(speed["name"])]
         rows.append(
             (
-                one["name"],
-                f"{one['latency_ms']:.1f}",
-                f"{other['latency_ms'] / one['latency_ms']:.1f}",
-                f"{one['rows_per_s']:.1f}",
-                f"{one['rows_per_s'] / other['rows_per_s']:.1f}",
+                speed["name"],
+                f"{speed['latency_ms']:.1f}",
+                f"{other['latency_ms'] / speed['latency_ms']:.1f}",
+                f"{speed['rows_per_s']:.1f}",
+                f"{speed['rows_per_s'] / other['rows_per_s']:.1f}",
             )
         )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _threads(name: str) -> str:
@@ -64,17 +65,17 @@ def _threads(name: str) -> str:
 
 
 def _process_table(race: dict[str, Any], install: dict[str, Any]) -> str:
-    rows = [(one["name"], f"{one['seconds']:.2f}", f"{one['peak_mb']:.0f}") for one in race["processes"]]
-    table = _table(("process", "start to first rewrite, s", "peak memory, MB"), rows)
+    rows = [(start["name"], f"{start['seconds']:.2f}", f"{start['peak_mb']:.0f}") for start in race["processes"]]
+    shown = table(("process", "start to first rewrite, s", "peak memory, MB"), rows)
     return (
-        f"{table}\n\n`pip install .` into an empty environment takes {install['installed_mb']:.0f} MB in all, the "
+        f"{shown}\n\n`pip install .` into an empty environment takes {install['installed_mb']:.0f} MB in all, the "
         f"model's {install['model_mb']:.0f} MB included, without torch. `teo rewrite` from process start to its "
         f"output: {install['rewrite_s']:.2f} s (median of {install['runs']})."
     )
 
 
 def _load_text(load: dict[str, Any]) -> str:
-    memory = ", ".join(f"{one:.0f}" for one in load["memory_mb"])
+    memory = ", ".join(f"{megabytes:.0f}" for megabytes in load["memory_mb"])
     return (
         f"{load['clients']} clients on loopback for {load['seconds']:.0f} s each against `teo serve` with its batches "
         f"and against the same server with batches of one, by turns. Batching answers {load['gain']} times as many "
@@ -86,7 +87,7 @@ def _load_table(load: dict[str, Any]) -> str:
     names = {"batching": "batches", "one_at_a_time": "one at a time"}
     head = ("server", "requests", "failed", "requests/s", "p50, ms", "p90", "p95", "p99", "most")
     keys = ("requests", "failed", "requests_per_second", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms")
-    return _table(head, [(said, *(str(load[name][key]) for key in keys)) for name, said in names.items()])
+    return table(head, [(title, *(str(load[name][key]) for key in keys)) for name, title in names.items()])
 
 
 def _kill_text(kill: dict[str, Any]) -> str:
@@ -100,21 +101,18 @@ def _robust_table(folder: Path) -> str:
     head = ("dataset", "rows", "changed", "same after an unrelated turn, %", "renamed", "renamed in the rewrite too, %")
     rows = []
     for path in sorted(folder.glob("*.json")):
-        one = _read(path)
-        kept, renamed = (f"{100 * one[key]:.1f}" for key in ("same_after_an_unrelated_turn", "renamed_in_the_rewrite"))
-        rows.append((path.stem, str(one["rows"]), str(one["changed"]), kept, str(one["renamed"]), renamed))
-    return _table(head, rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", "| --- " * len(head) + "|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+        rates = _read(path)
+        kept, renamed = (
+            f"{100 * rates[key]:.1f}" for key in ("same_after_an_unrelated_turn", "renamed_in_the_rewrite")
+        )
+        rows.append((path.stem, str(rates["rows"]), str(rates["changed"]), kept, str(rates["renamed"]), renamed))
+    return table(head, rows)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return stored
 
 
 if __name__ == "__main__":
-    write_text(Path(sys.argv[2]), render(Path(sys.argv[1])))
+    write_text(ROOT / "docs" / "performance.md", render(ROOT / "results"))

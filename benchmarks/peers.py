@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from race import Work, measure_process
 from teo.errors import MissingExtraError
 from teo.layouts import Marker
-from teo.runtime.bench import Work, measure_process
 
 try:
     import torch
@@ -30,12 +30,12 @@ class TwoPassBart:
         self.model = make_bart()
 
     def do(self, rows: Sequence[Work]) -> None:
-        """Write operations, then read them too and write the rewrite."""
+        """Generate operations, then encode them too and generate the rewrite."""
         torch.set_num_threads(self.threads)
-        sources = [one.source for one in rows]
-        _write(self.model, sources, max(one.operations for one in rows))
-        longer = [(*one.source, *one.source[: one.operations]) for one in rows]
-        _write(self.model, longer, max(one.rewrite for one in rows))
+        sources = [row.source for row in rows]
+        _generate(self.model, sources, max(row.operations for row in rows))
+        longer = [(*row.source, *row.source[: row.operations]) for row in rows]
+        _generate(self.model, longer, max(row.rewrite for row in rows))
 
 
 class OursInTorch:
@@ -50,9 +50,11 @@ class OursInTorch:
         self.name = f"teo, transformers fp32, {_threads(threads)}"
 
     def do(self, rows: Sequence[Work]) -> None:
-        """Write operations and rewrite."""
+        """Generate operations and rewrite."""
         torch.set_num_threads(self.threads)
-        _write(self.model, [one.source for one in rows], max(one.operations + one.rewrite for one in rows), self.start)
+        _generate(
+            self.model, [row.source for row in rows], max(row.operations + row.rewrite for row in rows), self.start
+        )
 
 
 def make_bart() -> Any:
@@ -68,7 +70,7 @@ def bart_settings() -> dict[str, Any]:
     return settings
 
 
-def _write(model: Any, sources: Sequence[Sequence[int]], length: int, start: Sequence[int] | None = None) -> None:
+def _generate(model: Any, sources: Sequence[Sequence[int]], length: int, start: Sequence[int] | None = None) -> None:
     width = max(map(len, sources))
     ids = torch.tensor([[*source, *[0] * (width - len(source))] for source in sources])
     mask = torch.tensor([[1] * len(source) + [0] * (width - len(source)) for source in sources])
