@@ -7,12 +7,10 @@ source and g a gate. Deep encoder, shallow decoder: an utterance is read once an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import GenerationMixin, PreTrainedModel
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
@@ -20,7 +18,6 @@ from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
 from teo.models.configuration import TeoConfig
 from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, rotary_table
-from teo.models.reader import Reader, load_reader
 
 IGNORED = -100
 
@@ -43,7 +40,6 @@ class TeoEncoder(nn.Module):
         self.turn_embedding = nn.Embedding(config.turn_types, config.d_model)
         self.embedding_norm = nn.LayerNorm(config.d_model)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.reader = Reader(config.reader, config.d_model) if config.reader else None
         self.final_norm = nn.LayerNorm(config.d_model)
         self.dropout = nn.Dropout(config.dropout)
         self.main_input_name = "input_ids"
@@ -63,8 +59,6 @@ class TeoEncoder(nn.Module):
         table = rotary_table(input_ids.shape[1], config.d_model // config.heads, config.rope_theta, x.device)
         for layer in self.layers:
             x = layer(x, mask, table)
-        if self.reader is not None:
-            x = x + self.reader(input_ids, attention_mask)
         return EncodedSource(last_hidden_state=self.final_norm(x), source_ids=input_ids)
 
 
@@ -259,17 +253,3 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
         copied = log_attention.masked_fill(~same, torch.finfo(torch.float32).min).logsumexp(-1)
         mixed = torch.logaddexp(F.logsigmoid(-gate) + generated, F.logsigmoid(gate) + copied)
         return mixed.masked_fill(~counted, 0.0)
-
-
-def add_reader(
-    backbone: TeoForConditionalGeneration, folder: Path, tokenizer: Tokenizer
-) -> TeoForConditionalGeneration:
-    """Return the backbone with the BERT-like encoder of a folder beside its layers; at first it changes nothing."""
-    settings, weights = load_reader(folder, tokenizer)
-    model = TeoForConditionalGeneration(TeoConfig(**{**backbone.config.to_dict(), "reader": settings}))
-    model.load_state_dict(backbone.state_dict(), strict=False)
-    reader = cast(Reader, model.encoder.reader)
-    reader.model.load_state_dict(weights)
-    if len(model.encoder.layers):
-        nn.init.zeros_(reader.projection.weight)  # layers that can read already are not disturbed
-    return model

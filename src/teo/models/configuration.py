@@ -6,6 +6,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
+from teo.errors import ModelError
 from teo.layouts import Marker
 from teo.models.tokenizer import EOS, PAD, SPECIAL_TOKENS
 
@@ -28,9 +29,10 @@ class TeoConfig(PretrainedConfig):
         max_positions: int = 512,
         turn_types: int = 8,
         rope_theta: float = 10_000.0,
-        reader: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        if kwargs.pop("reader", None):
+            raise ModelError("config.json: reader: expected none, a backbone has one encoder; train it anew")
         self.vocab_size = vocab_size
         self.d_model = d_model
         self.encoder_layers = encoder_layers
@@ -41,7 +43,6 @@ class TeoConfig(PretrainedConfig):
         self.max_positions = max_positions
         self.turn_types = turn_types
         self.rope_theta = rope_theta
-        self.reader = reader  # settings of a BERT-like encoder that reads beside the layers (teo.models.reader)
         fixed = {
             "is_encoder_decoder": True,
             "tie_word_embeddings": True,

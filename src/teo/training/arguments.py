@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import torch
-from transformers import Seq2SeqTrainingArguments, TrainerCallback
+from transformers import Seq2SeqTrainingArguments
 
-from teo.errors import ConfigError, MissingExtraError
+from teo.errors import ConfigError
 from teo.training.config import TrainConfig
 from teo.training.dev import distributed_rank
 
@@ -35,18 +35,16 @@ def training_arguments(config: TrainConfig, folder: Path, device: str, examples:
     """Return transformers' settings for ours; evaluation and saving are timed by our own callback."""
     fit = config.optimisation
     batches = math.ceil(examples / (fit.batch_size * distributed_rank()[1]))
-    updates = fit.steps or math.ceil(batches / fit.accumulation) * fit.epochs
+    updates = fit.steps or batches * fit.epochs
     on_gpu = device == "cuda"
     return Seq2SeqTrainingArguments(
         output_dir=str(folder),
         use_cpu=not on_gpu,
         bf16=uses_bf16(config, device),
         per_device_train_batch_size=fit.batch_size,
-        gradient_accumulation_steps=fit.accumulation,
         num_train_epochs=fit.epochs,
         max_steps=fit.steps or -1,
         learning_rate=fit.learning_rate,
-        lr_scheduler_type=fit.schedule,
         warmup_steps=round(fit.warmup * updates),
         weight_decay=fit.weight_decay,
         max_grad_norm=fit.max_grad_norm,
@@ -61,13 +59,3 @@ def training_arguments(config: TrainConfig, folder: Path, device: str, examples:
         remove_unused_columns=False,
         ddp_find_unused_parameters=False,
     )
-
-
-def tensorboard_callbacks(folder: Path) -> list[TrainerCallback]:
-    """Return what writes TensorBoard events into a folder."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-        from transformers.integrations import TensorBoardCallback
-    except ImportError:
-        raise MissingExtraError("writing TensorBoard events", "tensorboard", "tensorboard") from None
-    return [TensorBoardCallback(SummaryWriter(log_dir=str(folder)))]

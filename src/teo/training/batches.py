@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -126,36 +126,31 @@ class ExampleDataset(Dataset[Feature]):
 
 
 class EpochOrder(Sampler[int]):
-    """The order of a dataset's rows: shuffled anew each epoch, the same in every process."""
+    """The order of a dataset's examples: shuffled each epoch, batches of like length, the same in every process."""
 
-    def __init__(self, dataset: ExampleDataset, seed: int, pool: int = 0) -> None:
-        self.dataset = dataset
-        self.seed = seed
-        self.pool = pool
-        """Rows that are sorted by length together before they are cut into batches; 0: none."""
-
-    @classmethod
-    def grouped(cls, dataset: ExampleDataset, seed: int, batch_size: int) -> EpochOrder:
-        """Return an order whose batches hold rows of like length."""
-        return cls(dataset, seed, batch_size * _POOL)
+    def __init__(self, dataset: ExampleDataset, seed: int, batch_size: int) -> None:
+        self.dataset, self.seed, self.batch_size = dataset, seed, batch_size
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __iter__(self) -> Iterator[int]:
         rng = random.Random(f"order/{self.seed}/{self.dataset.epoch}")
-        order = list(range(len(self.dataset)))
-        rng.shuffle(order)
-        if not self.pool:
-            return iter(order)
-        size = self.pool // _POOL
-        batches: list[list[int]] = []
-        for first in range(0, len(order), self.pool):
-            part = sorted(order[first : first + self.pool], key=self.dataset.lengths.__getitem__)
-            batches += [part[k : k + size] for k in range(0, len(part), size)]
-        last = [] if len(batches[-1]) == size else batches.pop()
-        rng.shuffle(batches)  # not from short rows to long ones; a batch that is not full stays last
-        return iter([index for batch in (*batches, last) for index in batch])
+        batches = like_batches(range(len(self.dataset)), self.dataset.lengths, self.batch_size, rng)
+        return iter([index for batch in batches for index in batch])
+
+
+def like_batches(items: Iterable[int], lengths: Sequence[int], size: int, rng: random.Random) -> list[list[int]]:
+    """Return the items in batches of like length, in random order; a batch that is not full comes last."""
+    order = list(items)
+    rng.shuffle(order)
+    batches: list[list[int]] = []
+    for first in range(0, len(order), size * _POOL):
+        part = sorted(order[first : first + size * _POOL], key=lengths.__getitem__)
+        batches += [part[k : k + size] for k in range(0, len(part), size)]
+    last = [] if len(batches[-1]) == size else [batches.pop()]
+    rng.shuffle(batches)
+    return batches + last
 
 
 @dataclass(frozen=True, slots=True)

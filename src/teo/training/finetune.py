@@ -20,7 +20,7 @@ from teo.edits import Operation
 from teo.errors import ConfigError, ModelError, TeoError
 from teo.folder import ModelFolder, Role
 from teo.runtime.torch_codec import Codec
-from teo.training.arguments import choose_device, tensorboard_callbacks, torch_device, training_arguments, uses_bf16
+from teo.training.arguments import choose_device, torch_device, training_arguments, uses_bf16
 from teo.training.backbones import build_random, learned_positions, load_base
 from teo.training.batches import ExampleDataset
 from teo.training.config import RANDOM, TrainConfig
@@ -87,9 +87,8 @@ class Run:
             self.result.groups[name] = GroupResult.read(self.work / name)
         if self.main:
             self._describe(groups)
-            if not config.writing.keep_checkpoints:
-                for name in groups:
-                    drop_checkpoints(self.work / name)
+            for name in groups:
+                drop_checkpoints(self.work / name)
         wait_for_all()
         return self.result
 
@@ -275,7 +274,6 @@ class Run:
             pace=Pace(dataset, config.evaluation, config.writing, averaged),
             dev=dev,
             label=name,
-            callbacks=tensorboard_callbacks(self.work / "tensorboard" / name) if config.writing.tensorboard else [],
         )
 
     def _close_group(self, name: str, trainer: StageTrainer) -> None:

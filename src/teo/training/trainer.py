@@ -102,11 +102,9 @@ class Pace(TrainerCallback):
         self.dataset.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """Update the average; save every so many updates."""
+        """Update the average."""
         if self.averaged is not None:
             self.averaged.update(model)
-        if self.writing.checkpoint_steps and state.global_step % self.writing.checkpoint_steps == 0:
-            control.should_save = True
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Evaluate and save every so many epochs, and after the last."""
@@ -168,7 +166,6 @@ class StageTrainer(Seq2SeqTrainer):
         pace: Pace,
         dev: DevSet | None,
         label: str,
-        callbacks: list[TrainerCallback] | None = None,
     ) -> None:
         self.codec = dataset.codec
         self.control: Any
@@ -177,7 +174,7 @@ class StageTrainer(Seq2SeqTrainer):
             args=args,
             train_dataset=dataset,
             data_collator=Collator(dataset.codec.pad_id),
-            callbacks=[pace, Lines(label), *(callbacks or [])],
+            callbacks=[pace, Lines(label)],
         )
         for printing in (PrinterCallback, ProgressCallback):  # both write to stdout, which is for data
             self.remove_callback(printing)
@@ -187,19 +184,16 @@ class StageTrainer(Seq2SeqTrainer):
         self.settings = optimisation
         self.pace = pace
         self.dev = dev
-        # The loss is the mean over a batch's tokens; gradient accumulation then averages over batches.
+        # The loss is the mean over a batch's tokens.
         self.model_accepts_loss_kwargs = False
 
     def get_train_dataloader(self) -> DataLoader:
         """Return the batches of an epoch, in an order that depends on the seed and the epoch alone."""
         size, seed = self.args.per_device_train_batch_size, self.args.seed
-        order = EpochOrder(self.examples, seed)
-        if self.settings.group_by_length:
-            order = EpochOrder.grouped(self.examples, seed, size)
         loader = DataLoader(
             self.examples,
             batch_size=size,
-            sampler=order,
+            sampler=EpochOrder(self.examples, seed, size),
             collate_fn=self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             pin_memory=torch.cuda.is_available() and not self.args.use_cpu,
@@ -207,19 +201,16 @@ class StageTrainer(Seq2SeqTrainer):
         return self.accelerator.prepare(loader)
 
     def compute_loss(self, model: Any, inputs: dict[str, Tensor], return_outputs: bool = False, **_: Any) -> Any:
-        """Return the mean negative log-likelihood of the target's tokens, with R-Drop and smoothing where asked for."""
-        smoothing, r_drop = self.settings.label_smoothing, self.settings.r_drop
-        if not smoothing and not r_drop:
+        """Return the mean negative log-likelihood of the target's tokens, with R-Drop where it is asked for."""
+        if not self.settings.r_drop:
             outputs = model(**inputs)
             return (outputs.loss, outputs) if return_outputs else outputs.loss
         labels = inputs["labels"]
-        given = {name: value for name, value in inputs.items() if name != "labels"}
-        outputs = model(**given)
-        loss = token_loss(outputs.logits, labels, smoothing)
-        if r_drop:
-            again = model(**given).logits
-            loss = (loss + token_loss(again, labels, smoothing)) / 2
-            loss = loss + r_drop * divergence(outputs.logits, again, labels)
+        unlabelled = {name: value for name, value in inputs.items() if name != "labels"}
+        outputs = model(**unlabelled)
+        again = model(**unlabelled).logits
+        loss = (token_loss(outputs.logits, labels) + token_loss(again, labels)) / 2
+        loss = loss + self.settings.r_drop * divergence(outputs.logits, again, labels)
         return (loss, outputs) if return_outputs else loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
@@ -252,11 +243,9 @@ def best_score(path: Path) -> float:
     return float(json.loads(file.read_text(encoding="utf-8"))["score"]) if file.is_file() else -1.0
 
 
-def token_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+def token_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean loss over the labels that count."""
-    return F.cross_entropy(
-        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, label_smoothing=smoothing
-    )
+    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
 
 
 def divergence(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
