@@ -124,10 +124,14 @@ def test_a_wrong_override_is_named(tmp_path: Path, override: str, message: str) 
     assert message in str(error.value)
 
 
-def test_one_of_several_datasets_cannot_be_overridden_without_its_number(tmp_path: Path) -> None:
-    path = write(tmp_path, 'output = "o"\n[[data]]\npath = "a"\n[[data]]\npath = "b"\n')
+def test_one_of_several_datasets_is_changed_by_its_name(tmp_path: Path) -> None:
+    text = 'output = "o"\n[[data]]\nname = "task"\npath = "a"\n[[data]]\nname = "rewrite"\npath = "b"\n'
+    path = write(tmp_path, text)
     assert [settings.path for settings in read_config(path).data] == ["a", "b"]
-    with pytest.raises(ConfigError, match="data holds 2 tables; change the file instead"):
+    assert [settings.rows for settings in read_config(path, ["data.rewrite.rows=3"]).data] == [0, 3]
+    above = write(tmp_path, 'extends = "run.toml"\n[data.task]\nrepeat = 2\n', "above.toml")
+    assert [(settings.path, settings.repeat) for settings in read_config(above).data] == [("a", 2), ("b", 1)]
+    with pytest.raises(ConfigError, match="data holds 2 tables; name one of them: rewrite, task"):
         read_config(path, ["data.rows=3"])
 
 

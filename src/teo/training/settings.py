@@ -57,11 +57,19 @@ def read_tree(path: Path) -> dict[str, Any]:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return two trees as one; where both have a table its keys are merged, elsewhere `above` wins."""
+    """Return two trees as one; where both have a table its keys are merged, elsewhere `above` wins.
+
+    Tables of a list are changed by their name: `[data.task]` changes the table of the list `data` whose name is task.
+    """
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            merged[key] = merge(old, value)
+        elif isinstance(value, Mapping) and isinstance(old, list) and value.keys() <= _names(old):
+            merged[key] = [merge(table, value.get(table.get("name"), {})) for table in old]
+        else:
+            merged[key] = value
     return merged
 
 
@@ -120,16 +128,24 @@ def _override(tree: dict[str, Any], override: str) -> None:
     except tomllib.TOMLDecodeError:
         value = text
     *tables, last = key.split(".")
-    for table in tables:
+    while tables:
+        table = tables.pop(0)
         below = tree.setdefault(table, {})
-        if isinstance(below, list):  # the only table of a list may be named without its number
-            if len(below) != 1:
-                raise ConfigError(f"{override}: {table} holds {len(below)} tables; change the file instead")
-            below = below[0]
+        if isinstance(below, list):
+            named = [item for item in below if tables and item.get("name") == tables[0]]
+            if not named and len(below) != 1:
+                known = ", ".join(sorted(_names(below)))
+                raise ConfigError(f"{override}: {table} holds {len(below)} tables; name one of them: {known}")
+            below = named[0] if named else below[0]
+            tables = tables[1:] if named else tables
         if not isinstance(below, dict):
             raise ConfigError(f"{override}: {table} is a value, not a table")
         tree = below
     tree[last] = value
+
+
+def _names(tables: Sequence[Any]) -> set[str]:
+    return {str(table.get("name")) for table in tables if isinstance(table, Mapping)}
 
 
 @cache
