@@ -38,7 +38,7 @@ epochs = 1
 batch_size = 8
 [writing]
 plots = false
-log_steps = 1
+log_every = 1
 """
 
 

@@ -36,8 +36,9 @@ def make(codec: Codec, rows: list[Row] = ROWS, roles: tuple[str, ...] = ("stage2
 
 def test_labels_are_the_target_and_the_prompt_carries_no_loss(codec: Codec) -> None:
     dataset = make(codec, roles=("stage1", "direct"), shared=True)
-    features = [dataset[0], dataset[len(ROWS) + 1]]
-    batch = Collator(codec.pad_id)(features)
+    items = [dataset[0], dataset[len(ROWS) + 1]]
+    features = [feature for item in items for feature in item]
+    batch = Collator(codec.pad_id)(items)
     for k, feature in enumerate(features):
         start, target = feature["start"], feature["target"]
         labels = batch["labels"][k].tolist()

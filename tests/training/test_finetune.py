@@ -22,7 +22,7 @@ from teo.folder import ModelFolder
 from teo.runtime.torch_generator import TorchGenerator
 from teo.training.config import TrainConfig
 from teo.training.finetune import Run, train
-from teo.training.results import TrainResult
+from teo.training.record import TrainResult
 from teo.training.rows import read_operations
 from teo.training.saving import complete_checkpoints
 from teo.training.trainer import AveragedWeights, StageTrainer, divergence, token_loss

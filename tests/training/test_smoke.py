@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from teo.training.__main__ import main
 
 from teo.evaluation.evaluate import Request
 from teo.evaluation.every import evaluate_every
 from teo.pipelines import VARIANTS
-from teo.training.__main__ import main
 
 torch.set_num_threads(1)
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -56,7 +56,7 @@ class DataReport:
         return text + (f", {self.left_out} left out (target over target_limit)" if self.left_out else "")
 
 
-class ExampleDataset(Dataset[Feature]):
+class ExampleDataset(Dataset[list[Feature]]):
     """Every row once for each role, encoded; `set_epoch` redraws the noise."""
 
     def __init__(
@@ -77,7 +77,8 @@ class ExampleDataset(Dataset[Feature]):
         self.source_limit = source_limit
         self.epoch = 0
         self.lengths: list[int] = []
-        self._items: list[tuple[int, int, int]] = []
+        self.items: list[tuple[int, int, int]] = []
+        """Of each item: the number of its maker, of its row, and of the copy of a repeated row."""
         repeats = repeats or [1] * len(self.rows)
         truncated = dropped = left_out = 0
         for k, maker in enumerate(self.makers):
@@ -95,10 +96,10 @@ class ExampleDataset(Dataset[Feature]):
                     continue
                 truncated += repeats[n] * bool(truncation)
                 dropped += repeats[n] * truncation.turns
-                self._items += [(k, n, copy) for copy in range(repeats[n])]
+                self.items += [(k, n, copy) for copy in range(repeats[n])]
                 self.lengths += [len(source) + len(target)] * repeats[n]
-        self.report = DataReport(len(self._items), truncated, dropped, left_out)
-        if not self._items:
+        self.report = DataReport(len(self.items), truncated, dropped, left_out)
+        if not self.items:
             raise DataError(f"no rows to train on: {self.report}; raise model.target_limit or give other data")
 
     def set_epoch(self, epoch: int) -> None:
@@ -106,20 +107,21 @@ class ExampleDataset(Dataset[Feature]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
-    def __getitem__(self, index: int) -> Feature:
-        example, _ = self._fit(self.training_example(index))
+    def __getitem__(self, index: int) -> list[Feature]:
+        maker, row, copy = self.items[index]
+        examples = self.makers[maker].training_examples(self.rows[row], self.scripts[row], self.epoch, copy)
+        return [self.encode(example) for example in examples]
+
+    def encode(self, example: Example) -> Feature:
+        """Return the ids of an example, its oldest turns dropped until it fits."""
+        fitted, _ = self._fit(example)
         return {
-            "source": self.codec.encode(example.source),
-            "start": self.codec.decoder_start(example.prompt),
-            "target": self.codec.encode_target(example.target),
+            "source": self.codec.encode(fitted.source),
+            "start": self.codec.decoder_start(fitted.prompt),
+            "target": self.codec.encode_target(fitted.target),
         }
-
-    def training_example(self, index: int) -> Example:
-        """Return an example as this epoch has it, before truncation."""
-        maker, row, copy = self._items[index]
-        return self.makers[maker].training_example(self.rows[row], self.scripts[row], self.epoch, copy)
 
     def _fit(self, example: Example) -> tuple[Example, Truncation]:
         return example.fit(self.codec.encode, self.codec.measure, self.source_limit)
@@ -159,8 +161,9 @@ class Collator:
 
     pad_id: int
 
-    def __call__(self, features: Sequence[Feature]) -> dict[str, Tensor]:
+    def __call__(self, items: Sequence[Sequence[Feature]]) -> dict[str, Tensor]:
         """Return input_ids, attention_mask, decoder_input_ids and labels."""
+        features = [feature for item in items for feature in item]
         sources = [feature["source"] for feature in features]
         written = [feature["start"] + feature["target"][:-1] for feature in features]
         labels = [[IGNORED] * (len(feature["start"]) - 1) + feature["target"] for feature in features]

@@ -98,7 +98,7 @@ class PerturbationSettings:
     predicted: str = ""
     """JSONL of {"id", "operations"} for the training rows; empty: stage 1 of the same run predicts them."""
     fused_share: Probability = 0.5
-    """Share of the fused form's examples whose operations are perturbed (and then carry no loss)."""
+    """Share of the rows whose rewrite the fused form also learns from perturbed operations, which carry no loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class OptimisationSettings:
     """Share of the updates over which the learning rate rises."""
     weight_decay: float = 0.01
     """AdamW's weight decay."""
-    max_grad_norm: float = 1.0
-    """Gradients are scaled down to this norm."""
+    clip: float = 1.0
+    """Largest norm of a gradient; a larger one is scaled down to it."""
     r_drop: float = 0.0
     """Weight of R-Drop: the divergence between two passes with different dropout; 0 is off."""
     ema: Share = 0.0
@@ -147,8 +147,8 @@ class OutputSettings:
 
     checkpoint_epochs: NotNegative = 1
     """Save what resuming needs after every so many epochs; 0: never."""
-    log_steps: Count = 50
-    """Log the loss after every so many updates."""
+    log_every: Count = 50
+    """Updates between two lines of the log."""
     plots: bool = True
     """Draw loss and exact match as PNG (needs matplotlib)."""
 

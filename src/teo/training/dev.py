@@ -18,6 +18,7 @@ from teo.placement import execute_pieces
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
 from teo.training.examples import ExampleMaker
+from teo.training.processes import distributed_rank, gather
 from teo.units import scoring_units
 
 logger = logging.getLogger(__name__)
@@ -117,27 +118,3 @@ def is_right(maker: ExampleMaker, pieces: Pieces, row: Row, script: EditScript) 
 
 def _units(operation: Operation) -> tuple[list[str], list[str]]:
     return scoring_units(operation.old), scoring_units(operation.new)
-
-
-def distributed_rank() -> tuple[int, int]:
-    """Return this process's number and how many there are."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return 0, 1
-
-
-def gather(mine: dict[int, Any], count: int) -> list[Any]:
-    """Return what all processes have, by number."""
-    _, world = distributed_rank()
-    parts: list[dict[int, Any]] = [mine]
-    if world > 1:
-        parts = [{} for _ in range(world)]
-        torch.distributed.all_gather_object(parts, mine)
-    everything = {number: value for part in parts for number, value in part.items()}
-    return [everything[number] for number in range(count)]
-
-
-def wait_for_all() -> None:
-    """Return once every process is here."""
-    if distributed_rank()[1] > 1:
-        torch.distributed.barrier()

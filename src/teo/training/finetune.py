@@ -20,15 +20,16 @@ from teo.edits import Operation
 from teo.errors import ConfigError, ModelError, TeoError
 from teo.folder import ModelFolder, Role
 from teo.runtime.torch_codec import Codec
-from teo.training.arguments import choose_device, torch_device, training_arguments, uses_bf16
+from teo.runtime.torch_generator import choose_device
 from teo.training.backbones import build_random, learned_positions, load_base
 from teo.training.batches import ExampleDataset
 from teo.training.config import RANDOM, TrainConfig
 from teo.training.curves import draw_curves
-from teo.training.dev import Decoding, DevSet, distributed_rank, predict_operations, wait_for_all
+from teo.training.dev import Decoding, DevSet, predict_operations
 from teo.training.examples import PROMPTS, ExampleMaker
-from teo.training.record import RECORD, require_same, write_record
-from teo.training.results import GroupResult, TrainResult
+from teo.training.packed import check_packed, fit_packed, read_losses
+from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
+from teo.training.record import RECORD, GroupResult, TrainResult, require_same, write_record
 from teo.training.rows import RunRows, hash_files, read_operations, read_rows, write_operations
 from teo.training.saving import (
     complete_checkpoints,
@@ -38,7 +39,7 @@ from teo.training.saving import (
     save_weights,
     whole_folder,
 )
-from teo.training.trainer import BEST, AveragedWeights, Pace, StageTrainer
+from teo.training.trainer import BEST, AveragedWeights, Pace, StageTrainer, training_arguments, uses_bf16
 
 SHARED = "weights"
 """The folder of weights that all roles share."""
@@ -65,7 +66,7 @@ class Run:
         self.device = choose_device(config.device)
         self.output = Path(config.output)
         self.work = self.output / "training"
-        training_arguments(config, self.work, self.device)  # joins the other processes, where there are any
+        join_process_group(self.device)
         self.main = distributed_rank()[0] == 0
         self.resume = resume
         if self.main:
@@ -129,12 +130,10 @@ class Run:
         work.mkdir(parents=True, exist_ok=True)
         set_seed(config.seed)
         model, codec = self._start(name)
-        if config.packed:
-            self._train_packed(name, roles, model, codec)
-            return
-        decoding = self._decoding()
         predicted = self._predicted_for_training(roles)
         makers = [self._maker(role, predicted) for role in roles]
+        if config.packed:
+            check_packed(config, model, roles, distributed_rank()[1])
         dataset = ExampleDataset(
             self.rows.train,
             makers,
@@ -149,7 +148,10 @@ class Run:
         if self.rows.dev:
             given = self._predicted_for_dev(roles)
             gold = config.evaluation.operations == "gold"
-            dev = DevSet(self.rows.dev, makers, decoding, predicted=given, gold_only=gold)
+            dev = DevSet(self.rows.dev, makers, self._decoding(), predicted=given, gold_only=gold)
+        if config.packed:
+            self._train_packed(name, model, dataset, dev)
+            return
         trainer = self._trainer(model, dataset, dev, name)
         done = complete_checkpoints(work)
         if done:
@@ -169,22 +171,17 @@ class Run:
             self._close_group(name, trainer)
         wait_for_all()
 
-    def _train_packed(self, name: str, roles: Sequence[str], model: Any, codec: Codec) -> None:
+    def _train_packed(self, name: str, model: Any, dataset: ExampleDataset, dev: DevSet | None) -> None:
         """Train one set of weights on all roles at once, judge them on dev and put them into their place."""
-        from teo.training.packed import check_packed, fit_packed
-
-        config, work = self.config, self.work / name
-        check_packed(config, model, roles)
-        step = fit_packed(model, codec, self.rows, config, work, torch_device(self.device))
-        em: dict[str, float] = {}
-        if self.rows.dev:
-            em = DevSet(self.rows.dev, [self._maker(role) for role in roles], self._decoding()).evaluate(model, codec)
-        history = [{"step": step, **{f"eval_{key}": score for key, score in em.items()}}]
+        work = self.work / name
+        step = fit_packed(model, dataset, self.config, work, own_device(self.device))
+        scores = dev.evaluate(model, dataset.codec) if dev is not None else {}
+        if not self.main:
+            return
+        history = [*read_losses(work), {"step": step, **{f"eval_{key}": score for key, score in scores.items()}}]
         result = GroupResult.of_history(history, step)
-        result.write(work)
-        save_weights(model, codec, self.output / name, {"step": step})
-        said = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
-        logger.info("%s: finished after %d updates: %s", name, step, said)
+        self._write_result(name, result)
+        save_weights(model, dataset.codec, self.output / name, {"step": step})
 
     def _start(self, name: str) -> tuple[Any, Codec]:
         """Return the model that a set of weights starts from: stage 1's for stage 2 (section 3.4), else the base."""
@@ -222,7 +219,7 @@ class Run:
     def _decoding(self) -> Decoding:
         config = self.config
         return Decoding(
-            device=torch_device(self.device),
+            device=own_device(self.device),
             source_limit=config.model.source_limit,
             target_limit=config.model.target_limit,
             batch_size=config.evaluation.batch_size,
@@ -281,13 +278,16 @@ class Run:
         work = self.work / name
         best = work / BEST
         step = int(json.loads((best / "training.json").read_text(encoding="utf-8"))["step"])
-        result = GroupResult.of_history(trainer.state.log_history, step)
-        result.write(work)
+        self._write_result(name, GroupResult.of_history(trainer.state.log_history, step))
+        best.rename(self.output / name)
+
+    def _write_result(self, name: str, result: GroupResult) -> None:
+        """Write the result and the curves of a set of weights, and log its dev EM."""
+        result.write(self.work / name)
         if self.config.writing.plots:
             draw_curves(result.history, self.work / f"{name}.png", name)
-        best.rename(self.output / name)
-        said = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
-        logger.info("%s: finished%s", name, f", best at step {step}: {said}" if said else "")
+        scores = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
+        logger.info("%s: weights of step %d kept%s", name, result.step, f": {scores}" if scores else "")
 
     def _adopt_stage1(self) -> None:
         """Copy a trained stage 1 into the output folder."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,14 +19,50 @@ from torch.utils.data import DataLoader
 from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
 from teo.training.batches import IGNORED, Collator, EpochOrder, ExampleDataset
-from teo.training.config import EvaluationSettings, OptimisationSettings, OutputSettings
-from teo.training.dev import DevSet, distributed_rank, wait_for_all
+from teo.training.config import EvaluationSettings, OptimisationSettings, OutputSettings, TrainConfig
+from teo.training.dev import DevSet
+from teo.training.processes import distributed_rank, wait_for_all
 from teo.training.saving import COMPLETE, drop_checkpoints, save_weights
 
 BEST = "best"
 _AVERAGE = "average.pt"
 
 logger = logging.getLogger(__name__)
+
+
+def uses_bf16(config: TrainConfig, device: str) -> bool:
+    """Tell whether to compute in bfloat16."""
+    return config.optimisation.bf16 and device == "cuda" and torch.cuda.is_bf16_supported()
+
+
+def training_arguments(config: TrainConfig, folder: Path, device: str, examples: int = 1) -> Seq2SeqTrainingArguments:
+    """Return transformers' settings for ours; evaluation and saving are timed by our own callback."""
+    fit = config.optimisation
+    batches = math.ceil(examples / (fit.batch_size * distributed_rank()[1]))
+    updates = fit.steps or batches * fit.epochs
+    on_gpu = device == "cuda"
+    return Seq2SeqTrainingArguments(
+        output_dir=str(folder),
+        use_cpu=not on_gpu,
+        bf16=uses_bf16(config, device),
+        per_device_train_batch_size=fit.batch_size,
+        num_train_epochs=fit.epochs,
+        max_steps=fit.steps or -1,
+        learning_rate=fit.learning_rate,
+        warmup_steps=round(fit.warmup * updates),
+        weight_decay=fit.weight_decay,
+        max_grad_norm=fit.clip,
+        optim="adamw_torch_fused" if on_gpu else "adamw_torch",
+        dataloader_num_workers=fit.workers,
+        seed=config.seed,
+        logging_steps=config.writing.log_every,
+        save_strategy="no",
+        eval_strategy="no",
+        report_to=[],
+        disable_tqdm=not sys.stderr.isatty(),
+        remove_unused_columns=False,
+        ddp_find_unused_parameters=False,
+    )
 
 
 class AveragedWeights:
