@@ -69,6 +69,11 @@ def scoring_units(text: str) -> list[str]:
     return unit_texts(text.lower())
 
 
+def is_exact_match(text: str, reference: str) -> bool:
+    """Tell whether a rewrite is its reference, as EM counts it: unit for unit, lower-cased."""
+    return scoring_units(text) == scoring_units(reference)
+
+
 def is_cjk(character: str) -> bool:
     """Tell whether a character belongs to a script that is written without spaces."""
     return _IS_CJK.match(character) is not None

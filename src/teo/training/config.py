@@ -138,7 +138,7 @@ class EvaluationSettings:
     batch_size: Count = 64
     """Rows decoded at once."""
     operations: Literal["predicted", "gold"] = "predicted"
-    """Operations that stage 2 is given on dev, where a stage 1 is there to predict them."""
+    """Operations that stage 2 and rfis are given on dev, where a stage 1 is there to predict them."""
 
 
 @dataclass(frozen=True, slots=True)

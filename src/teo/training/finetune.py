@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,34 +16,30 @@ from transformers import set_seed
 from transformers.utils import logging as transformers_logging
 
 from teo.edits import Operation
-from teo.errors import ConfigError, ModelError, TeoError
-from teo.folder import ModelFolder, Role
+from teo.errors import ConfigError, TeoError
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import choose_device
 from teo.training.backbones import build_random, learned_positions, load_base
 from teo.training.batches import ExampleDataset
 from teo.training.config import RANDOM, TrainConfig
 from teo.training.curves import draw_curves
-from teo.training.dev import Decoding, DevSet, predict_operations
-from teo.training.examples import PROMPTS, ExampleMaker
+from teo.training.dev import Decoding, DevSet, propose_operations
+from teo.training.examples import ExampleMaker
 from teo.training.packed import check_packed, fit_packed, read_losses
 from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
-from teo.training.record import RECORD, GroupResult, TrainResult, require_same, write_record
+from teo.training.record import RECORD, GroupResult, TrainResult, write_record
 from teo.training.rows import RunRows, hash_files, read_operations, read_rows, write_operations
+from teo.training.run_folder import SHARED, WORK, adopt_stage1, describe, open_folder
 from teo.training.saving import (
     complete_checkpoints,
     disk_errors,
     drop_checkpoints,
     drop_incomplete,
     save_weights,
-    whole_folder,
 )
 from teo.training.trainer import BEST, AveragedWeights, Pace, StageTrainer, training_arguments, uses_bf16
 
-SHARED = "weights"
-"""The folder of weights that all roles share."""
 _FROM_STAGE1 = frozenset({"stage2", "rfis"})
-_VARIANTS = {"stage2": "teo", "fused": "fused", "rfis": "rfis", "fast": "fast", "direct": "direct", "stage1": "stage1"}
 
 logger = logging.getLogger(__name__)
 
@@ -65,12 +60,11 @@ class Run:
         self.config = config
         self.device = choose_device(config.device)
         self.output = Path(config.output)
-        self.work = self.output / "training"
+        self.work = self.output / WORK
         join_process_group(self.device)
         self.main = distributed_rank()[0] == 0
-        self.resume = resume
         if self.main:
-            self._open()
+            open_folder(self.output, config, resume=resume)
         wait_for_all()
         self.rows = self._read_rows()
         self.result = TrainResult(self.output)
@@ -79,7 +73,7 @@ class Run:
         """Train what is not trained yet, then describe the whole in teo.json."""
         config = self.config
         if config.model.stage1 and self.main:
-            self._adopt_stage1()
+            adopt_stage1(Path(config.model.stage1), self.output / "stage1")
         wait_for_all()
         groups = {SHARED: config.roles} if config.shared else {role: (role,) for role in config.roles}
         for name, roles in groups.items():
@@ -87,29 +81,11 @@ class Run:
                 self._train_group(name, roles)
             self.result.groups[name] = GroupResult.read(self.work / name)
         if self.main:
-            self._describe(groups)
+            describe(self.output, config, groups, self.result.em)
             for name in groups:
                 drop_checkpoints(self.work / name)
         wait_for_all()
         return self.result
-
-    def _open(self) -> None:
-        """Make the output folder ready, or refuse one that another run left."""
-        started = (self.work / RECORD).is_file() or (self.output / "teo.json").is_file()
-        if started and self.resume:
-            require_same(self.work, self.config)
-            for folder in self.work.iterdir():
-                if folder.is_dir():
-                    drop_incomplete(folder)
-            return
-        if started and not self.config.overwrite:
-            raise ConfigError(
-                f"output: {self.output} already holds a run; go on with --resume, start again with overwrite=true, "
-                "or give another folder"
-            )
-        if self.config.overwrite:
-            for name in ("training", "teo.json", SHARED, *PROMPTS):
-                _remove(self.output / name)
 
     def _read_rows(self) -> RunRows:
         """Return the rows; the main process writes the record once they are read."""
@@ -146,9 +122,15 @@ class Run:
         logger.info("%s: %s, %s parameters, on %s", name, dataset.report, f"{model.num_parameters():,}", self.device)
         dev = None
         if self.rows.dev:
-            given = self._predicted_for_dev(roles)
-            gold = config.evaluation.operations == "gold"
-            dev = DevSet(self.rows.dev, makers, self._decoding(), predicted=given, gold_only=gold)
+            dev = DevSet(
+                self.rows.dev,
+                roles,
+                self._decoding(),
+                shared=config.shared,
+                order=config.order,
+                proposals=self._predicted_for_dev(roles),
+                gold_only=config.evaluation.operations == "gold",
+            )
         if config.packed:
             self._train_packed(name, model, dataset, dev)
             return
@@ -241,8 +223,8 @@ class Run:
         return self._predict("train")
 
     def _predicted_for_dev(self, roles: Sequence[str]) -> list[tuple[Operation, ...]] | None:
-        """Return stage 1's operations for the dev rows, where a finished stage 1 precedes stage 2."""
-        if "stage2" not in roles or self.config.shared or not (self.output / "stage1").is_dir():
+        """Return stage 1's operations for the dev rows, where a finished stage 1 precedes the second stage."""
+        if not _FROM_STAGE1 & set(roles) or self.config.shared or not (self.output / "stage1").is_dir():
             return None
         predicted = self._predict("dev")
         return [predicted[row.id] for row in self.rows.dev]
@@ -254,9 +236,10 @@ class Run:
         if not path.is_file():
             logger.info("stage1: predicting operations for %d %s rows", len(rows), split)
             model, codec = load_base(str(self.output / "stage1"))
-            found = predict_operations(model, codec, self._maker("stage1"), rows, self._decoding())
+            stages = self._decoding().stages(model, codec, ("stage1",), order=self.config.order)
+            proposals = propose_operations(stages, rows, self._decoding())
             if self.main:
-                write_operations(path, rows, found, self.config.order)
+                write_operations(path, rows, proposals, self.config.order)
         wait_for_all()
         return read_operations(path)
 
@@ -288,41 +271,3 @@ class Run:
             draw_curves(result.history, self.work / f"{name}.png", name)
         scores = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
         logger.info("%s: weights of step %d kept%s", name, result.step, f": {scores}" if scores else "")
-
-    def _adopt_stage1(self) -> None:
-        """Copy a trained stage 1 into the output folder."""
-        source = Path(self.config.model.stage1)
-        roles = ModelFolder.load(source).roles
-        if "stage1" not in roles or roles["stage1"].prompt:
-            raise ModelError(f"{source}: expected a stage 1 with weights of its own, found {', '.join(roles)}")
-        target = self.output / "stage1"
-        if not target.is_dir():
-            with whole_folder(target) as folder:
-                shutil.copytree(source / roles["stage1"].folder, folder, dirs_exist_ok=True)
-
-    def _describe(self, groups: Mapping[str, Sequence[str]]) -> None:
-        """Write teo.json, which makes the folder a model."""
-        config = self.config
-        roles = {
-            role: Role(name, tuple(str(marker) for marker in PROMPTS[role]) if config.shared else ())
-            for name, members in groups.items()
-            for role in members
-        }
-        if config.model.stage1:
-            roles.setdefault("stage1", Role("stage1"))
-        variant = next(_VARIANTS[role] for role in _VARIANTS if role in roles)
-        ModelFolder(
-            roles=roles,
-            languages=config.languages,
-            order=config.order,
-            source_limit=config.model.source_limit,
-            variant=variant,
-            extra={"dev_em": self.result.em, "data": [settings.name for settings in config.data]},
-        ).save(self.output)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    elif path.exists():
-        path.unlink()

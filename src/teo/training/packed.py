@@ -20,8 +20,10 @@ from torch.utils.data import Dataset
 
 from teo.errors import ConfigError
 from teo.models import TeoForConditionalGeneration
-from teo.training.batches import ExampleDataset, Feature, like_batches
+from teo.runtime.torch_codec import Codec
+from teo.training.batches import ExampleDataset, like_batches
 from teo.training.config import TrainConfig
+from teo.training.examples import Example
 from teo.training.loop import LOG, Loop, LoopSettings, PackedModel
 from teo.training.pretraining.batches import Bucket, collate
 from teo.training.pretraining.noise import NoisedExample, Segment
@@ -96,7 +98,7 @@ class PackedBatches(Dataset[dict[str, torch.Tensor]]):
         for number in packed.makers:
             noisy = self.dataset.makers[number].noisy_example(row, script, epoch, packed.copy)
             if noisy is not None:
-                segments.append(_segment(self.dataset.encode(noisy)))
+                segments.append(_segment(self.dataset.codec, noisy))
         return NoisedExample(packed.source, segments)
 
     def _make_order(self, epoch: int) -> list[list[int]]:
@@ -113,15 +115,17 @@ def _pack(dataset: ExampleDataset) -> list[_Packed]:
     first: dict[int, _Packed] = {}
     for (row, copy), makers in by_row.items():
         if row not in first:
-            clean = [dataset.encode(dataset.makers[k].example(dataset.rows[row], dataset.scripts[row])) for k in makers]
-            segments = [_segment(feature) for feature in clean]
-            first[row] = _Packed(row, copy, clean[0]["source"], segments, makers)
+            clean = [dataset.makers[k].example(dataset.rows[row], dataset.scripts[row]) for k in makers]
+            segments = [_segment(dataset.codec, example) for example in clean]
+            first[row] = _Packed(row, copy, dataset.encode(clean[0])["source"], segments, makers)
         packed.append(_Packed(row, copy, first[row].source, first[row].segments, makers))
     return packed
 
 
-def _segment(feature: Feature) -> Segment:
-    return Segment([*feature["start"], *feature["target"]], len(feature["start"]))
+def _segment(codec: Codec, example: Example) -> Segment:
+    """Return the text of an example; its source is that of its row, since no packed role reads operations."""
+    start = codec.decoder_start(example.prompt)
+    return Segment([*start, *codec.encode_target(example.target)], len(start))
 
 
 def _round(length: int) -> int:
