@@ -11,9 +11,10 @@ from torch.utils.data import DataLoader
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.errors import DataError
+from teo.models.backbone import IGNORED
 from teo.runtime.torch_codec import Codec
 from teo.training.backbones import build_random
-from teo.training.batches import IGNORED, Collator, EpochOrder, ExampleDataset
+from teo.training.batches import Collator, EpochOrder, ExampleDataset
 from teo.training.config import RandomModel
 from teo.training.examples import ExampleMaker
 from teo.training.synthetic import generate_rows

@@ -269,7 +269,7 @@ def test_the_log_has_plain_lines(make_config: ConfigMaker, caplog: pytest.LogCap
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA GPU")
 def test_cuda_that_is_not_there_is_one_clear_line(make_config: ConfigMaker) -> None:
-    with pytest.raises(InputError, match="^device: 'cuda' was asked for, but torch finds 0 CUDA devices; use "):
+    with pytest.raises(InputError, match=r"^device: 'cuda' was asked for, but torch finds 0 CUDA devices; use "):
         train(make_config(device="cuda"))
 
 

@@ -20,6 +20,7 @@ from teo.models.configuration import TeoConfig
 from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, rotary_table
 
 IGNORED = -100
+"""The label that carries no loss."""
 
 
 @dataclass

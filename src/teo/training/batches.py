@@ -16,12 +16,11 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.errors import DataError
 from teo.layouts import Truncation
+from teo.models.backbone import IGNORED
 from teo.runtime.torch_codec import Codec
 from teo.training.examples import Example, ExampleMaker
 from teo.training.perturbation import LONGEST_SPAN
 
-IGNORED = -100
-"""The label that carries no loss."""
 _POOL = 50
 """Batches whose rows are sorted by length together."""
 

@@ -100,8 +100,8 @@ def label(config: LabelConfig) -> int:
     for variant in variants:
         require_roles(variant, system, list(system.folder.roles), config.model)
     rows = list(draw_rows(config))
-    texts = [[one.rewrite for one in variant.run(system, rows, 0)] for variant in variants]
-    agreed = [replace(row, rewrite=said[0]) for row, *said in zip(rows, *texts, strict=True) if len(set(said)) == 1]
+    texts = [[prediction.rewrite for prediction in variant.run(system, rows, 0)] for variant in variants]
+    agreed = [replace(row, rewrite=first) for row, first, *more in zip(rows, *texts, strict=True) if {first} >= {*more}]
     kept = keep(agreed, config.unchanged)
     logger.info("%d rows drawn, %d agreed on, %d kept", len(rows), len(agreed), len(kept))
     return write_jsonl(Path(config.output), (row.to_dict() for row in kept))

@@ -104,7 +104,7 @@ def hash_files(sources: Sequence[Path]) -> list[dict[str, Any]]:
 def write_operations(path: Path, rows: Sequence[Row], operations: Sequence[Sequence[Operation]], order: Order) -> None:
     """Write predicted operations as JSONL rows {"id", "operations"}."""
     pairs = zip(rows, operations, strict=True)
-    write_jsonl(path, ({"id": row.id, "operations": format_operations(its, order)} for row, its in pairs))
+    write_jsonl(path, ({"id": row.id, "operations": format_operations(proposed, order)} for row, proposed in pairs))
 
 
 def read_operations(path: Path) -> dict[str, tuple[Operation, ...]]:

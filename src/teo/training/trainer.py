@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-from teo.training.batches import IGNORED, Collator, EpochOrder, ExampleDataset
+from teo.models.backbone import IGNORED
+from teo.training.batches import Collator, EpochOrder, ExampleDataset
 from teo.training.config import EvaluationSettings, OptimisationSettings, OutputSettings, TrainConfig
 from teo.training.dev import DevSet
 from teo.training.processes import distributed_rank, wait_for_all
@@ -185,10 +186,10 @@ class Lines(TrainerCallback):
         if not state.is_world_process_zero or logs is None:
             return
         known = {"loss": "loss {:.4f}", "learning_rate": "lr {:.2e}", "eval_em": "dev EM {:.4f}"}
-        said = [form.format(float(logs[name])) for name, form in known.items() if name in logs]
-        said += [f"{name[8:]} {value:.4f}" for name, value in logs.items() if name.startswith("eval_em_")]
-        if said:
-            logger.info("%s: epoch %.2f step %d: %s", self.label, state.epoch or 0, state.global_step, ", ".join(said))
+        shown = [form.format(float(logs[name])) for name, form in known.items() if name in logs]
+        shown += [f"{name[8:]} {value:.4f}" for name, value in logs.items() if name.startswith("eval_em_")]
+        if shown:
+            logger.info("%s: epoch %.2f step %d: %s", self.label, state.epoch or 0, state.global_step, ", ".join(shown))
 
 
 class StageTrainer(Seq2SeqTrainer):
