@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, takewhile
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from teo import alignment
@@ -83,6 +83,46 @@ def test_alignment_is_longest_with_the_fewest_edits(a: str, b: str) -> None:
     assert all(a[i] == b[j] for i, j in pairs)
     assert all(i < k and j < q for (i, j), (k, q) in pairwise(pairs))
     assert (len(pairs), count_gaps(pairs, len(a), len(b))) == best_alignments(a, b)
+
+
+def first_path(a: str, b: str) -> list[tuple[int, int]]:
+    """The best alignment that comes first: a match (0) before a skip in a (1), and that before a skip in b (2)."""
+
+    def paths(i: int, j: int) -> list[tuple[int, ...]]:
+        if (i, j) == (len(a), len(b)):
+            return [()]
+        steps = [(0, 1, 1)] if i < len(a) and j < len(b) and a[i] == b[j] else []
+        steps += [(1, 1, 0)] * (i < len(a)) + [(2, 0, 1)] * (j < len(b))
+        return [(move, *rest) for move, down, right in steps for rest in paths(i + down, j + right)]
+
+    def pairs_of(path: tuple[int, ...]) -> list[tuple[int, int]]:
+        before = [path[:k] for k in range(len(path)) if path[k] == 0]
+        return [(len(part) - part.count(2), len(part) - part.count(1)) for part in before]
+
+    def rank(path: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        pairs = pairs_of(path)
+        return -len(pairs), count_gaps(pairs, len(a), len(b)), path
+
+    return pairs_of(min(paths(0, 0), key=rank))
+
+
+def shared(a: str, b: str) -> int:
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))))
+
+
+@given(st.text(alphabet="abc", max_size=4), st.text(alphabet="abc", max_size=5))
+@example("bc", "cbcac")  # the common suffix is matched first, though "c" also stands further left
+def test_ties_are_broken_as_the_module_says(a: str, b: str) -> None:
+    head = shared(a, b)
+    tail = shared(a[head:][::-1], b[head:][::-1])
+    middle = first_path(a[head : len(a) - tail], b[head : len(b) - tail])
+    expected = [(k, k) for k in range(head)] + [(head + i, head + j) for i, j in middle]
+    assert align(a, b) == expected + [(len(a) - k, len(b) - k) for k in range(tail, 0, -1)]
+
+
+def test_an_insertion_that_could_slide_is_made_late() -> None:
+    assert derive_edits("a b", "a b a b").edits == (Insert(3, " a b"),)
+    assert derive_edits("好好", "好好好").edits == (Insert(2, "好"),)
 
 
 @given(st.text(alphabet="abcd", max_size=12), st.text(alphabet="abcd", max_size=12))

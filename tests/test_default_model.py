@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teo import Dialogue, Rewriter
+from teo.abstain import reason_to_keep
 from teo.cli.demo import SAMPLES
-from teo.runtime.locate import DEFAULT_MODEL, has_default
-from teo.runtime.rules import reason_to_keep
+from teo.loading import DEFAULT_MODEL, has_default
 
 pytestmark = pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
 DIALOGUES = [Dialogue(tuple(history), utterance) for *history, utterance in SAMPLES]

@@ -10,7 +10,6 @@ from teo.edits import (
     Insert,
     Operation,
     Replace,
-    apply_edits,
     format_operations,
     make_edit,
     parse_operations,
@@ -41,7 +40,7 @@ def test_edits_must_not_overlap() -> None:
 )
 def test_a_script_of_another_text_is_refused(script: EditScript, text: str, reason: str) -> None:
     with pytest.raises(InputError, match="apply a script only to the text it was derived from"):
-        apply_edits(script, text)
+        script.apply(text)
 
 
 def test_the_records_form() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from teo.errors import MissingExtraError
 from teo.evaluation.report import percent
-from teo.runtime.locate import has_default
+from teo.loading import has_default
 
 ROOT = Path(__file__).resolve().parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from teo.alignment import derive_edits
 from teo.dialogue import Dialogue
-from teo.edits import EditScript, apply_edits
+from teo.edits import EditScript
 from teo.errors import TeoError
+from teo.version import __version__
 
 if TYPE_CHECKING:
     from teo.result import Rewrite
     from teo.rewriter import Rewriter
 
-__version__ = "0.1.0"
 __all__ = [
     "Dialogue",
     "EditScript",
@@ -21,7 +21,6 @@ __all__ = [
     "Rewriter",
     "TeoError",
     "__version__",
-    "apply_edits",
     "derive_edits",
 ]
 

@@ -1,8 +1,9 @@
 """derive_edits(current, target): longest common subsequence -> positioned edits (paper, section 3.3).
 
-Several longest common subsequences may exist. Ours is the one with the fewest edits (a person marks runs, not
-scattered characters); among those, matches stand as far left in both texts as they can, so that an insertion that
-could slide is made as late as possible. Equal inputs always give equal edits.
+Several longest common subsequences may exist. Ours has the fewest edits (a person marks runs, not scattered
+characters). Ties are broken the same way every time: the common prefix of both texts is matched first, then the common
+suffix of what is left; between them, read from the left, a match comes before a skipped unit of `current`, and that
+before a skipped unit of `target`. So an insertion that could slide along equal units is made after them.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ def derive_edits(current: str, target: str) -> EditScript:
     current_units, target_units = split_units(current), split_units(target)
     pairs = align([unit.text for unit in current_units], [unit.text for unit in target_units])
     edits: list[Edit] = []
-    at, to = 0, 0
+    current_end = target_end = 0  # of the match before
     for i, j in pairs:
-        edits += _edit_between(current, at, current_units[i].start, target, to, target_units[j].start)
-        at, to = current_units[i].end, target_units[j].end
-    edits += _edit_between(current, at, len(current), target, to, len(target))
+        old, new = current[current_end : current_units[i].start], target[target_end : target_units[j].start]
+        edits += _edit_between(current_end, old, new)
+        current_end, target_end = current_units[i].end, target_units[j].end
+    edits += _edit_between(current_end, current[current_end:], target[target_end:])
     return EditScript(tuple(edits))
 
 
@@ -85,10 +87,9 @@ def _align_fewest_edits(a: Sequence[str], b: Sequence[str]) -> list[Pair]:
             pairs.append((i, j))
             i, j, in_gap = i + 1, j + 1, False
             continue
-        left = best if in_gap else best + 1
+        gap_value = best if in_gap else best + 1
         in_gap = True
-        # Skip in `b` only when skipping in `a` loses: the match that follows then stands leftmost in `b`.
-        if gap[i + 1][j] == left:
+        if gap[i + 1][j] == gap_value:  # skip in `b` only when skipping in `a` loses
             i += 1
         else:
             j += 1
@@ -108,16 +109,15 @@ def _align_compiled(a: Sequence[str], b: Sequence[str]) -> list[Pair]:
     return pairs
 
 
-def _edit_between(current: str, at: int, until: int, target: str, to: int, target_until: int) -> list[Edit]:
+def _edit_between(start: int, old: str, new: str) -> list[Edit]:
     """Return the edit, if any, for what lies between two matched units; shared white space stays outside it."""
-    old, new = current[at:until], target[to:target_until]
     if old == new:
         return []
     while old and new and old[0] == new[0] and old[0].isspace():
-        old, new, at = old[1:], new[1:], at + 1
+        old, new, start = old[1:], new[1:], start + 1
     while old and new and old[-1] == new[-1] and old[-1].isspace():
         old, new = old[:-1], new[:-1]
-    return [make_edit(at, old, new)]
+    return [make_edit(start, old, new)]
 
 
 __all__ = ["Unit", "align", "derive_edits"]

@@ -31,7 +31,7 @@ class Insert:
 
     @property
     def end(self) -> int:
-        """Where the text that goes would end: nothing goes."""
+        """Same as `start`: an insertion removes nothing."""
         return self.start
 
 
@@ -68,6 +68,17 @@ def make_edit(start: int, old: str, new: str) -> Edit:
     return Replace(start, end, old, new) if new else Delete(start, end, old)
 
 
+def _keep_spacing(start: int, old: str, new: str) -> Edit:
+    """Return the edit with white space at the ends of `old` left in its place."""
+    kept = old.strip()
+    if not kept or not new.strip():
+        return make_edit(start, old, new)
+    before = len(old) - len(old.lstrip())
+    new = new.lstrip() if before else new
+    new = new.rstrip() if old[-1].isspace() else new
+    return make_edit(start + before, kept, new)
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the paper's notation: `old` empty is an insertion, `new` empty a pure deletion."""
@@ -93,13 +104,13 @@ class EditScript:
     edits: tuple[Edit, ...] = ()
 
     def __post_init__(self) -> None:
-        reached = 0
+        previous_end = 0
         for edit in self.edits:
-            if edit.start < reached:
+            if edit.start < previous_end:
                 raise InputError(
-                    f"edits must be in order and must not overlap; found one at {edit.start} after {reached}"
+                    f"edits must be in order and must not overlap; found one at {edit.start} after {previous_end}"
                 )
-            reached = edit.end
+            previous_end = edit.end
 
     def __bool__(self) -> bool:
         return bool(self.edits)
@@ -112,16 +123,28 @@ class EditScript:
 
     def apply(self, text: str) -> str:
         """Return the text with every edit made; the edits must have been derived from that text."""
-        pieces, reached = [], 0
+        pieces, previous_end = [], 0
         for edit in self.edits:
             if text[edit.start : edit.end] != edit.old or edit.start > len(text):
                 raise InputError(
                     f"edit at {edit.start}: expected {edit.old!r}, found {text[edit.start : edit.end]!r}; "
                     "apply a script only to the text it was derived from"
                 )
-            pieces += [text[reached : edit.start], edit.new]
-            reached = edit.end
-        return "".join([*pieces, text[reached:]])
+            pieces += [text[previous_end : edit.start], edit.new]
+            previous_end = edit.end
+        return "".join([*pieces, text[previous_end:]])
+
+    def moved_to(self, text: str) -> EditScript:
+        """Return the edits of a text with as many code points, such as a user's own string behind its reading.
+
+        White space at the ends of what is replaced stays as that text has it; changes of white space alone are dropped.
+        """
+        moved = [
+            _keep_spacing(edit.start, text[edit.start : edit.end], edit.new)
+            for edit in self.edits
+            if edit.old.strip() or edit.new.strip()
+        ]
+        return EditScript(tuple(edit for edit in moved if edit.old != edit.new))
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -133,11 +156,6 @@ class EditScript:
         """Return the edits as the record shows them."""
         names = ("op", "start", "end", "old", "new")
         return [{name: getattr(edit, name) for name in names} for edit in self.edits]
-
-
-def apply_edits(script: EditScript, text: str) -> str:
-    """Return the text with every edit of the script made."""
-    return script.apply(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +198,7 @@ def split_markers(text: str) -> list[tuple[str, str]]:
 
 
 def read_operations(pieces: Iterable[tuple[str, str]]) -> ParsedOperations:
-    """Return the operations that (marker, text) pieces say; pieces that fit no operation are dropped and flagged."""
+    """Parse (marker, text) pieces into operations; pieces that fit no operation are dropped and flagged."""
     operations: list[Operation] = []
     pending: str | None = None
     well_formed = True

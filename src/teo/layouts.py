@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from teo.dialogue import Dialogue
 from teo.edits import Operation, Order, ParsedOperations, read_operations
@@ -38,6 +39,10 @@ Pieces = tuple[str, ...]
 """Markers (instances of Marker) and text, in order."""
 
 
+TruncationRule = Literal["oldest", "error"]
+"""What becomes of a dialogue that is longer than a model reads: its oldest turns are dropped, or it is refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class Truncation:
     """What a model did not get to read."""
@@ -47,6 +52,9 @@ class Truncation:
 
     def __bool__(self) -> bool:
         return bool(self.turns or self.characters)
+
+    def __add__(self, further: Truncation) -> Truncation:
+        return Truncation(self.turns + further.turns, self.characters + further.characters)
 
 
 def stage1_source(dialogue: Dialogue) -> Pieces:

@@ -1,78 +1,135 @@
-"""System: a saved model folder with a generator per role, built when first asked for and shared by roles that can."""
+"""Loading a model: what its `teo.json` holds, where it lies, and which runtime runs it. Nothing else knows these.
+
+A saved model is one folder: `teo.json`, one subfolder per set of weights, and the card. `teo.json` names the subfolder
+of each role and the prompt of its decoder, so that stages can be separate models or share one. A folder with
+`graphs.json` beside its weights was exported and runs on ONNX Runtime; any other runs on torch.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, Literal
 
 from teo.edits import Order
-from teo.errors import ModelError
-from teo.folder import ModelFolder, Role
+from teo.errors import InputError, MissingExtraError, ModelError
+from teo.files import write_json
 from teo.layouts import Marker
 from teo.runtime.generator import Generator
-from teo.runtime.locate import is_exported
-from teo.stages import Player
+from teo.runtime.onnx_files import DESCRIPTION
+from teo.stages import Stage, Stages
 
-Build = Callable[[Path], Generator]
+Runtime = Literal["onnx", "torch"]
+
+FORMAT_VERSION = 1
+ROLES = ("stage1", "stage2", "rfis", "direct", "fast", "fused")
+DEFAULT_MODEL = Path(__file__).parent / "default"
+"""The model that comes with the package."""
 _HASHED = (".json", ".safetensors", ".onnx", ".bin", ".txt", ".model", ".spm")
 _CHUNK = 1 << 22
 
 
-class System:
-    """Who plays which role of a model folder."""
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The subfolder of a role's weights, and the markers that its decoder's text starts with."""
 
-    def __init__(self, path: Path, folder: ModelFolder, build: Build) -> None:
-        self.path = path
-        self.folder = folder
-        self._build = build
-        self._generators: dict[Path, Generator] = {}
+    folder: str
+    prompt: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """What `teo.json` holds."""
+
+    roles: dict[str, Role]
+    languages: tuple[str, ...] = ()
+    order: Order = "position"
+    """Order of the operations that stage 1 generates: position or insertions-first."""
+    source_limit: int = 256
+    """Tokens a source may have; the oldest turns are dropped above it."""
+    threshold: float = 0.0
+    """Confidence under which an utterance is kept where a pipeline has no calibration; 0: the package's own."""
+    variant: str = "teo"
+    """Pipeline that a rewriter uses unless told otherwise."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Further facts about the model, kept as they are: calibration, training data, scores."""
+
+    def save(self, path: Path) -> None:
+        """Write `teo.json` into a folder, whole or not at all."""
+        path.mkdir(parents=True, exist_ok=True)
+        write_json(path / "teo.json", {"format": FORMAT_VERSION, **asdict(self)})
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str = "auto", bf16: bool = False, batch_size: int = 32) -> System:
-        """Return the system of a folder that training or export wrote; weights are loaded when first needed."""
-        path = Path(path)
-        if is_exported(path):
-            from teo.runtime.onnx_generator import load_system
-
-            return load_system(path, batch_size=batch_size)
-        folder = ModelFolder.load(path)
-
-        def build(weights: Path) -> Generator:
-            from teo.runtime.torch_generator import TorchGenerator
-
-            return TorchGenerator.from_pretrained(
-                weights, device=device, bf16=bf16, source_limit=folder.source_limit, batch_size=batch_size
+    def load(cls, path: Path) -> ModelFolder:
+        """Return what a folder's `teo.json` says."""
+        file = path / "teo.json"
+        if not file.is_file():
+            raise ModelError(
+                f"{path}: expected a teo model folder, found no teo.json; give the folder that training wrote"
             )
+        try:
+            stored = json.loads(file.read_text(encoding="utf-8"))
+            version = stored.pop("format")
+            if version != FORMAT_VERSION:
+                raise ModelError(f"{file}: expected format {FORMAT_VERSION}, found {version}; install a matching teo")
+            stored["roles"] = {
+                name: Role(role["folder"], tuple(role.get("prompt", ()))) for name, role in stored["roles"].items()
+            }
+            stored["languages"] = tuple(stored.get("languages", ()))
+            folder = cls(**stored)
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise ModelError(f"{file}: not a teo model description ({error}); save the model again") from error
+        if folder.order not in ("position", "insertions-first"):
+            raise ModelError(f"{file}: order: expected position or insertions-first, found '{folder.order}'")
+        return folder
 
-        return cls(path, folder, build)
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model folder, and how its weights are run once they are loaded."""
+
+    path: Path
+    folder: ModelFolder
+    runtime: Runtime
+    device: str = "cpu"
+    bf16: bool = False
+    threads: int | None = None
+    """Processor threads of a call; None: as many as there are, at most four on ONNX Runtime."""
+    batch_size: int = 32
 
     @property
-    def order(self) -> Order:
-        """The order of the operations that stage 1 writes."""
-        if self.folder.order not in ("position", "insertions-first"):
-            raise ModelError(
-                f"{self.path / 'teo.json'}: order: expected position or insertions-first, found '{self.folder.order}'"
-            )
-        return cast(Order, self.folder.order)
+    def name(self) -> str:
+        """The name of the folder; the embedded model is the default."""
+        return self.path.resolve().name
 
-    def has(self, role: str) -> bool:
-        """Tell whether the folder has the role."""
-        return role in self.folder.roles
+    @property
+    def precision(self) -> str:
+        """What the weights are computed in: fp32, bf16 or, where exported so, int8."""
+        exported = self.folder.extra.get("export", {}).get("form", "none")
+        return str(exported) if exported != "none" else "bf16" if self.bf16 else "fp32"
 
-    def player(self, role: str) -> Player:
-        """Return the role's player; roles that name the same subfolder share its weights."""
-        stored = self._role(role)
-        weights = (self.path / stored.folder).resolve()
-        if weights not in self._generators:
-            self._generators[weights] = self._build(self.path / stored.folder)
-        return Player(self._generators[weights], tuple(self._marker(role, one) for one in stored.prompt))
+    def load(self, roles: Iterable[str]) -> Stages:
+        """Return the stages of these roles; those that name the same subfolder share its weights."""
+        generators: dict[str, Generator] = {}
+        stages = {}
+        for role in roles:
+            if role not in self.folder.roles:
+                found = ", ".join(self.folder.roles) or "none"
+                raise ModelError(f"{self.path}: expected the role {role}, found {found}; choose another variant")
+            stored = self.folder.roles[role]
+            prompt = tuple(self._marker(role, text) for text in stored.prompt)
+            if stored.folder not in generators:
+                generators[stored.folder] = self._generator(self.path / stored.folder)
+            stages[role] = Stage(generators[stored.folder], prompt)
+        return Stages(stages, self.folder.order)
 
     def fingerprint(self, roles: Iterable[str]) -> str:
-        """Return a hash of the description and of the weights that play these roles."""
+        """Return a hash of `teo.json` and of the weights of these roles; roles that the model lacks do not count."""
         digest = hashlib.blake2b(digest_size=16)
-        folders = sorted({self._role(role).folder for role in roles if self.has(role)})
+        folders = sorted({self.folder.roles[role].folder for role in roles if role in self.folder.roles})
         files = [file for folder in folders for file in sorted((self.path / folder).glob("*"))]
         for file in [self.path / "teo.json", *files]:
             if file.is_file() and file.suffix in _HASHED:
@@ -82,13 +139,19 @@ class System:
                         digest.update(chunk)
         return digest.hexdigest()
 
-    def _role(self, role: str) -> Role:
-        if role not in self.folder.roles:
-            known = ", ".join(self.folder.roles) or "none"
-            raise ModelError(
-                f"{self.path}: expected the role {role}, found {known}; train it or choose another variant"
-            )
-        return self.folder.roles[role]
+    def _generator(self, weights: Path) -> Generator:
+        limits = {"source_limit": self.folder.source_limit, "batch_size": self.batch_size}
+        if self.runtime == "onnx":
+            from teo.runtime.onnx_generator import OnnxGenerator
+
+            return OnnxGenerator(weights, threads=self.threads or 0, **limits)
+        import torch
+
+        from teo.runtime.torch_generator import TorchGenerator
+
+        if self.threads:
+            torch.set_num_threads(self.threads)
+        return TorchGenerator.from_pretrained(weights, device=self.device, bf16=self.bf16, **limits)
 
     def _marker(self, role: str, text: str) -> Marker:
         try:
@@ -98,3 +161,101 @@ class System:
             raise ModelError(
                 f"{self.path / 'teo.json'}: roles.{role}.prompt: expected markers ({known}), found '{text}'"
             ) from None
+
+
+def open_model(
+    path: str | Path | None = None,
+    *,
+    runtime: Runtime | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+    bf16: bool = False,
+    batch_size: int = 32,
+) -> Model:
+    """Return a model by its folder or hub id, or the embedded one; weights are loaded when its stages are.
+
+    `runtime`: by default the one that the folder is made for; the other one is refused. `device` and `bf16` are for
+    torch: an exported model runs on the CPU as it is.
+    """
+    if runtime is not None:
+        require_runtime(runtime)
+    if threads is not None and threads < 1:
+        raise InputError(f"threads: expected at least 1, found {threads}")
+    root = locate(path)
+    folder = ModelFolder.load(root)
+    if is_exported(root):
+        if runtime == "torch":
+            raise ModelError(
+                f"{root}: expected a trained folder for runtime 'torch', found an exported one; leave runtime out, "
+                "or give the folder that training wrote"
+            )
+        if device not in ("auto", "cpu") or bf16:
+            found = "bf16" if bf16 else device
+            raise InputError(f"device: an exported model runs on the CPU as it is, found {found}; leave it out")
+        return Model(root, folder, "onnx", threads=threads, batch_size=batch_size)
+    if runtime == "onnx":
+        raise ModelError(
+            f"{root}: expected an exported model, found no {DESCRIPTION}; export it with `teo export`, "
+            "or run the trained one with runtime='torch'"
+        )
+    return Model(root, folder, "torch", _torch_device(device), bf16, threads, batch_size)
+
+
+def locate(path: str | Path | None) -> Path:
+    """Return the folder of a model: the embedded one, a folder on disk, or one fetched from a hub by its id."""
+    if path is None:
+        if not has_default():
+            raise ModelError(
+                "no model: this installation has no embedded default; give a model folder "
+                "(--model FOLDER, or Rewriter.from_pretrained('FOLDER'))"
+            )
+        return DEFAULT_MODEL
+    folder = Path(path)
+    if folder.is_dir() or not _is_hub_id(str(path)):
+        return folder
+    try:
+        from huggingface_hub import snapshot_download
+    except ModuleNotFoundError:
+        raise ModelError(
+            f"{path}: expected a model folder, found none; to fetch one, install huggingface_hub"
+        ) from None
+    try:
+        return Path(snapshot_download(str(path)))
+    except Exception as error:  # network, rights and names each have their own classes
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise ModelError(f"{path}: no such folder, and it cannot be fetched from the hub ({reason})") from error
+
+
+def require_runtime(name: str) -> Runtime:
+    """Return the runtime of a name; raises where there is none."""
+    if name not in ("onnx", "torch"):
+        raise InputError(f"runtime: expected onnx or torch, found '{name}'")
+    return "onnx" if name == "onnx" else "torch"
+
+
+def has_default() -> bool:
+    """Tell whether this installation has an embedded model."""
+    return (DEFAULT_MODEL / "teo.json").is_file()
+
+
+def is_exported(path: str | Path) -> bool:
+    """Tell whether a model folder is in the exported form."""
+    return any(Path(path).glob(f"**/{DESCRIPTION}"))
+
+
+def _is_hub_id(text: str) -> bool:
+    owner, slash, name = text.partition("/")
+    return (
+        bool(slash) and all(part and part.strip(".") and "\\" not in part for part in (owner, name)) and "/" not in name
+    )
+
+
+def _torch_device(name: str) -> str:
+    """Return the device that torch runs on; without torch the extra to install is named."""
+    try:
+        from teo.runtime.torch_generator import choose_device
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "transformers"):
+            raise
+        raise MissingExtraError("a model that was not exported", str(error.name), "train") from None
+    return choose_device(name)

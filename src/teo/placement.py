@@ -18,7 +18,7 @@ from itertools import permutations
 from teo.alignment import derive_edits
 from teo.edits import Edit, EditScript, Operation, make_edit
 from teo.layouts import Marker, Pieces
-from teo.units import Unit, is_cjk, needs_space, split_units
+from teo.units import Unit, is_cjk, needs_space, split_units, unit_texts
 
 PLACEMENT_LIMIT = 64
 """How many placements of unplaced operations are given unless told otherwise."""
@@ -124,6 +124,27 @@ def placements(operations: Sequence[Operation], utterance: str, limit: int = PLA
             break
     scripts.pop(utterance, None)
     return list(scripts.values())[:limit]
+
+
+def apply_replacements(operations: Sequence[Operation], utterance: str) -> EditScript:
+    """Return the edits of the replacements alone, each where its old text first stands; others are left out."""
+    return make_script(replacement_spans(operations, unit_texts(utterance)), utterance)
+
+
+def replacement_spans(operations: Sequence[Operation], texts: Sequence[str]) -> list[Span]:
+    """Return where each replacement goes: after the one before it if it can, else at its first free occurrence."""
+    spans: list[Span] = []
+    previous_end = 0
+    for operation in operations:
+        if operation.is_insertion:
+            continue
+        for start in (previous_end, 0):
+            run = find_units(texts, operation.old, start)
+            if run and all(run[1] <= span.first or run[0] >= span.last for span in spans):
+                spans.append(Span(*run, operation.new))
+                previous_end = max(previous_end, run[1])
+                break
+    return sorted(spans, key=lambda span: span.first)
 
 
 def _text(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
-from teo import __version__
+from teo.version import __version__
 
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:

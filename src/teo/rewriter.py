@@ -1,5 +1,7 @@
 """Rewriter: dialogue in, rewrite out. It keeps no conversation, and may be used from several threads at once.
 
+    rules -> pipeline -> threshold -> edits of the user's own string
+
 What a model does not read is stated in the record. Turns are left out whole, the oldest first, until the rest fits;
 the utterance is never cut: one that leaves no room for any turn before it is kept as it is, without a model call, and
 counted as unread where it does not fit itself. `truncation="error"` refuses such dialogues instead.
@@ -10,27 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from teo.calibration import PLACES
-from teo.data.row import Row
+from teo.abstain import DECIMALS, Abstention, Reason, reason_to_keep
 from teo.dialogue import Dialogue
-from teo.edits import EditScript
+from teo.edits import EditScript, format_operations
 from teo.errors import InputError, TeoError
-from teo.evaluation.abstain import calibration_of
-from teo.folder import ModelFolder
-from teo.layouts import Truncation
-from teo.own_text import edits_of
-from teo.pipelines import Prediction, Variant, find_variant, predict_several, require_read, require_roles
+from teo.layouts import Truncation, TruncationRule
+from teo.loading import Model, ModelFolder, Runtime, open_model
+from teo.pipelines import PIPELINES, Prediction, find_variant, predict_several, require_one_text, require_roles
 from teo.result import Alternative, Rewrite
-from teo.runtime.generator import Generator
-from teo.runtime.locate import locate_model
-from teo.runtime.onnx_codec import replace_surrogates
-from teo.runtime.rules import reason_to_keep
-from teo.stages import Cast, fit_dialogue
+from teo.stages import Stages, fit_dialogue, source_length
+from teo.units import replace_surrogates
 
-Runtime = Literal["onnx", "torch"]
-TruncationRule = Literal["oldest", "error"]
 DialogueLike = Dialogue | Mapping[str, Any]
 
 MOST_ALTERNATIVES = 16
@@ -38,22 +32,42 @@ MOST_ALTERNATIVES = 16
 
 _BATCH_ROWS = 256
 """Rows that a generator may take at once; `batch_size` decides how many it gets."""
-_WIDER = 2
+_BEAMS_PER_ALTERNATIVE = 2
 """Texts searched for each rewrite asked for: several texts may say the same rewrite, or none."""
+_SPARE = 64
+"""Characters that a rewrite may have beyond all that was said: longer ones have run away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A rewriter's record of one dialogue, and what is behind it."""
+
+    record: Rewrite
+    reason: Reason | None = None
+    """Why the utterance was kept; None where it was changed."""
+    prediction: Prediction | None = None
+    """What the pipeline predicted; None where no model was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A dialogue for the model: as given, as the model reads it, and what it does not read."""
+
+    dialogue: Dialogue
+    fitted: Dialogue
+    truncation: Truncation
 
 
 class Rewriter:
-    """A loaded model and the pipeline that it plays."""
+    """The stages of a model, the pipeline that runs them, and when its rewrites are made."""
 
-    def __init__(self, cast: Cast, folder: ModelFolder, *, name: str = "model", variant: str | None = None) -> None:
-        self._cast = cast
-        self._variant = _playable(variant or folder.variant)
-        require_roles(self._variant, cast, tuple(folder.roles), name)
+    def __init__(self, stages: Stages, folder: ModelFolder, *, name: str = "model", variant: str | None = None) -> None:
+        self._pipeline = find_variant(variant or folder.variant, PIPELINES)
+        require_roles(self._pipeline, PIPELINES, stages.by_role, name)
+        self._stages = stages
         self._name = name
-        self._calibration, self._thresholds = calibration_of(folder, self._variant.name)
-        # Every player is loaded now: later there may be several threads, and no one to wait for.
-        players = [cast.player(role) for group in self._variant.needs for role in group if cast.has(role)]
-        self._generator: Generator = players[0].generator
+        self._abstention = Abstention.of(folder, self._pipeline.name)
+        self._generator = stages[self._pipeline.roles(stages)[0]].generator
 
     @classmethod
     def from_pretrained(
@@ -69,18 +83,16 @@ class Rewriter:
         `threads`: processor threads of a call, by default as many as there are, at most four. `variant`: the pipeline,
         by default the model's own. `runtime`: onnx, or torch for a trained folder that was not exported.
         """
-        if threads is not None and threads < 1:
-            raise InputError(f"threads: expected at least 1, found {threads}")
-        folder = locate_model(path)
-        if runtime == "onnx":
-            from teo.runtime.onnx_generator import load_system
+        model = open_model(path, runtime=runtime, threads=threads, device="cpu", batch_size=_BATCH_ROWS)
+        return cls.of_model(model, variant)
 
-            system = load_system(folder, threads=threads or 0, batch_size=_BATCH_ROWS)
-        elif runtime == "torch":
-            system = _load_torch(folder, threads)
-        else:
-            raise InputError(f"runtime: expected onnx or torch, found '{runtime}'")
-        return cls(system, system.folder, name=folder.name if path else "default", variant=variant)
+    @classmethod
+    def of_model(cls, model: Model, variant: str | None = None) -> Rewriter:
+        """Return the rewriter of a model that was opened; its weights are loaded now, which may take a moment."""
+        pipeline = find_variant(variant or model.folder.variant, PIPELINES)
+        require_roles(pipeline, PIPELINES, model.folder.roles, str(model.path))
+        stages = model.load(pipeline.roles(model.folder.roles))
+        return cls(stages, model.folder, name=model.name, variant=pipeline.name)
 
     @property
     def name(self) -> str:
@@ -90,17 +102,17 @@ class Rewriter:
     @property
     def variant(self) -> str:
         """The pipeline's name."""
-        return self._variant.name
+        return self._pipeline.name
 
     @property
     def threshold(self) -> float:
         """The confidence below which an utterance is kept, unless its language has its own or a call says otherwise."""
-        return self._thresholds.default
+        return self._abstention.thresholds.default
 
     @property
     def thresholds(self) -> dict[str, float]:
         """The thresholds of the languages that have their own."""
-        return dict(self._thresholds.by_language)
+        return dict(self._abstention.thresholds.by_language)
 
     @property
     def source_limit(self) -> int:
@@ -132,8 +144,10 @@ class Rewriter:
             )
         else:
             dialogue = Dialogue.from_turns(() if history is None else history, utterance)
-        results = self.try_many([dialogue], min_confidence=min_confidence, truncation=truncation, n_best=n_best)
-        return _raised(results[0])
+        (answer,) = self.answer_many([dialogue], min_confidence=min_confidence, truncation=truncation, n_best=n_best)
+        if isinstance(answer, TeoError):
+            raise answer
+        return answer.record
 
     def rewrite_many(
         self,
@@ -151,7 +165,12 @@ class Rewriter:
         results = self.try_many(
             dialogues, batch_size, min_confidence=min_confidence, truncation=truncation, n_best=n_best
         )
-        return [_raised(one, f"dialogues[{number}]: ") for number, one in enumerate(results)]
+        records = []
+        for number, result in enumerate(results):
+            if isinstance(result, TeoError):
+                raise InputError(f"dialogues[{number}]: {result}") from result
+            records.append(result)
+        return records
 
     def try_many(
         self,
@@ -162,132 +181,128 @@ class Rewriter:
         truncation: TruncationRule = "oldest",
         n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
-        """Return what `rewrite_many` does, with the error of a dialogue that cannot be rewritten in its place."""
-        if min_confidence is not None and not 0 <= min_confidence <= 2:  # above 1: nothing is changed
+        """Return what `rewrite_many` does; errors stand in the place of dialogues that cannot be rewritten."""
+        answers = self.answer_many(
+            dialogues, batch_size, min_confidence=min_confidence, truncation=truncation, n_best=n_best
+        )
+        return [answer if isinstance(answer, TeoError) else answer.record for answer in answers]
+
+    def answer_many(
+        self,
+        dialogues: Iterable[DialogueLike],
+        batch_size: int = 32,
+        *,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> list[Answer | TeoError]:
+        """Return what `try_many` does, each record with the reason for keeping and the prediction behind it."""
+        if min_confidence is not None and not 0 <= min_confidence <= 1:
             raise InputError(f"min_confidence: expected 0 to 1, found {min_confidence}")
         if not 1 <= n_best <= MOST_ALTERNATIVES:
             raise InputError(f"n_best: expected 1 to {MOST_ALTERNATIVES}, found {n_best}")
         if n_best > 1:
-            require_read(self._variant)
+            require_one_text(self._pipeline)
         if truncation not in ("oldest", "error"):
             raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
         if batch_size < 1:
             raise InputError(f"batch_size: expected at least 1, found {batch_size}")
-        results: list[Rewrite | TeoError] = []
-        asked: list[tuple[int, _Task]] = []
-        for number, one in enumerate(dialogues):
-            prepared = self._prepare(one, refuse=truncation == "error")
-            if isinstance(prepared, _Task):
-                asked.append((number, prepared))
-                results.append(Rewrite(prepared.dialogue.utterance))
-            elif isinstance(prepared, Rewrite) and n_best > 1:
-                results.append(replace(prepared, alternatives=(Alternative(prepared.rewrite),)))
-            else:
-                results.append(prepared)
-        for start in range(0, len(asked), batch_size):
-            part = asked[start : start + batch_size]
-            answers = self._ask([task for _, task in part], min_confidence, n_best)
-            for (number, _), answer in zip(part, answers, strict=True):
-                results[number] = answer
-        return results
+        prepared = [self._prepare(dialogue, refuse=truncation == "error") for dialogue in dialogues]
+        tasks = [task for task in prepared if isinstance(task, _Task)]
+        answers = iter(
+            [
+                answer
+                for start in range(0, len(tasks), batch_size)
+                for answer in self._ask(tasks[start : start + batch_size], min_confidence, n_best)
+            ]
+        )
+        return [next(answers) if isinstance(item, _Task) else _alone(item) if n_best > 1 else item for item in prepared]
 
-    def _prepare(self, given: DialogueLike, *, refuse: bool) -> _Task | Rewrite | TeoError:
+    def _prepare(self, raw: DialogueLike, *, refuse: bool) -> _Task | Answer | TeoError:
         """Return what to ask the model, or the answer where there is nothing to ask."""
         try:
-            dialogue = given if isinstance(given, Dialogue) else Dialogue.from_row(given)
+            dialogue = raw if isinstance(raw, Dialogue) else Dialogue.from_row(raw)
         except InputError as error:
             return error
         utterance = dialogue.utterance
-        if reason_to_keep(dialogue):
-            return Rewrite(utterance)
-        fitted, truncation = fit_dialogue(self._generator, _readable(dialogue, self.source_limit))
-        if self._generator.measure(fitted.utterance) + 2 > self.source_limit:
+        if reason := reason_to_keep(dialogue):
+            return Answer(Rewrite(utterance), reason)
+        fitted, truncation = fit_dialogue(self._generator, _encodable(dialogue, self.source_limit))
+        if source_length(self._generator, fitted.utterance) > self.source_limit:
             characters = sum(len(turn) for turn in dialogue.history) + len(utterance)
             truncation = Truncation(len(dialogue.history), characters)
         if truncation and refuse:
             return _too_long(truncation, self.source_limit)
-        if reason_to_keep(fitted):  # nothing of the history is left
-            return Rewrite(utterance, truncated=truncation)
+        if not any(turn.strip() for turn in fitted.history):  # nothing of the history is left
+            return Answer(Rewrite(utterance, truncated=truncation), "too-long")
         return _Task(dialogue, fitted, truncation)
 
-    def _ask(self, tasks: Sequence[_Task], min_confidence: float | None, n_best: int) -> list[Rewrite]:
+    def _ask(self, tasks: Sequence[_Task], min_confidence: float | None, n_best: int) -> list[Answer]:
         """Return the model's answers to one batch."""
-        rows = [Row(str(number), task.fitted, task.fitted.utterance) for number, task in enumerate(tasks)]
-        predictions = self._variant.run(self._cast, rows, 0)
-        others: list[list[Prediction]] = [[] for _ in tasks]
-        if n_best > 1:
-            others = predict_several(self._variant, self._cast, rows, _WIDER * n_best)
-        answers = []
-        for task, prediction, further in zip(tasks, predictions, others, strict=True):
-            threshold = self._thresholds.of(task.fitted) if min_confidence is None else min_confidence
-            answer = self._finish(task, prediction, threshold)
-            answers.append(self._list(task, answer, [prediction, *further], n_best) if n_best > 1 else answer)
-        return answers
+        dialogues = [task.fitted for task in tasks]
+        predictions = self._pipeline.run(self._stages, dialogues)
+        answers = [self._decide(*pair, min_confidence) for pair in zip(tasks, predictions, strict=True)]
+        if n_best == 1:
+            return answers
+        several = predict_several(self._pipeline, self._stages, dialogues, _BEAMS_PER_ALTERNATIVE * n_best)
+        return [
+            self._with_alternatives(task, answer, [prediction, *further], n_best)
+            for task, answer, prediction, further in zip(tasks, answers, predictions, several, strict=True)
+        ]
 
-    def _finish(self, task: _Task, prediction: Prediction, threshold: float) -> Rewrite:
-        """Return the record of what a pipeline predicted: edits of the user's own string."""
-        utterance = task.dialogue.utterance
-        further = prediction.truncation
-        truncated = Truncation(task.truncation.turns + further.turns, task.truncation.characters + further.characters)
-        made = self._propose(task, prediction)
-        kept = Rewrite(utterance, operations=made.operations, confidence=made.confidence, truncated=truncated)
-        if not made.edits or made.confidence < threshold:
-            return kept
-        return Rewrite(made.rewrite, True, made.edits, made.operations, made.confidence, truncated)
+    def _decide(self, task: _Task, prediction: Prediction, min_confidence: float | None) -> Answer:
+        """Return the record of what a pipeline predicted: made from the threshold on, else the utterance is kept."""
+        proposed = self._propose(task, prediction)
+        record = Rewrite(
+            task.dialogue.utterance,
+            operations=proposed.operations,
+            confidence=proposed.confidence,
+            truncated=task.truncation + prediction.truncation,
+        )
+        threshold = self._abstention.threshold(task.fitted) if min_confidence is None else min_confidence
+        if not proposed.edits:
+            return Answer(record, "complete", prediction)
+        if proposed.confidence < threshold:
+            return Answer(record, "unsure", prediction)
+        return Answer(replace(record, rewrite=proposed.rewrite, changed=True, edits=proposed.edits), None, prediction)
 
     def _propose(self, task: _Task, prediction: Prediction) -> Alternative:
-        """Return what a pipeline predicted as a rewrite of the user's own string, whatever the threshold."""
-        utterance, score = task.dialogue.utterance, sum(prediction.scores.values())
-        evidence = prediction.evidence(self._calibration.rest_weight)
-        script = edits_of(utterance, task.fitted, prediction.rewrite)
-        operations = prediction.operations if prediction.operations is not None else _operations(script)
-        confidence = self._calibration.confidence(evidence)
-        return Alternative(script.apply(utterance), script, operations, confidence, round(score, PLACES))
+        """Return a prediction as a rewrite of the user's own string, whatever the threshold."""
+        utterance = task.dialogue.utterance
+        edits = own_edits(utterance, task.fitted, prediction.edits)
+        operations = prediction.operations
+        if operations is None:
+            operations = format_operations(edits.operations)
+        confidence = self._abstention.confidence(prediction)
+        return Alternative(edits.apply(utterance), edits, operations, confidence, round(prediction.score(), DECIMALS))
 
-    def _list(self, task: _Task, answer: Rewrite, found: Sequence[Prediction], count: int) -> Rewrite:
+    def _with_alternatives(self, task: _Task, answer: Answer, found: Sequence[Prediction], count: int) -> Answer:
         """Return the answer with its alternatives: itself, what was predicted first, then what else was found.
 
-        Further texts whose operations cannot be read or placed as a whole are no alternatives.
+        Further texts whose operations cannot be parsed or placed as a whole are no alternatives.
         """
-        first, *others = (self._propose(task, one) for one in found if one is found[0] or one.well_formed)
-        own = Alternative(answer.rewrite, answer.edits, answer.operations, answer.confidence, first.score)
+        first = self._propose(task, found[0])
+        others = [self._propose(task, prediction) for prediction in found[1:] if prediction.well_formed]
+        record = answer.record
+        own = Alternative(record.rewrite, record.edits, record.operations, record.confidence, first.score)
         distinct = {own.rewrite: own}
-        for one in (first, *sorted(others, key=lambda other: -other.score)):
-            distinct.setdefault(one.rewrite, one)
-        return replace(answer, alternatives=tuple(distinct.values())[:count])
+        for alternative in (first, *sorted(others, key=lambda other: -other.score)):
+            distinct.setdefault(alternative.rewrite, alternative)
+        return replace(answer, record=replace(record, alternatives=tuple(distinct.values())[:count]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A dialogue for the model: as given, as the model reads it, and what it does not read."""
+def own_edits(utterance: str, fitted: Dialogue, script: EditScript) -> EditScript:
+    """Return a pipeline's edits of the utterance that it read as edits of the user's own string.
 
-    dialogue: Dialogue
-    fitted: Dialogue
-    truncation: Truncation
-
-
-def _load_torch(folder: Path, threads: int | None) -> Any:
-    from teo.errors import MissingExtraError
-    from teo.loading import System
-
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("runtime='torch'", str(error.name), "train") from error
-    if threads:
-        torch.set_num_threads(threads)
-    return System.load(folder, device="cpu", batch_size=_BATCH_ROWS)
+    A rewrite that is longer than all that was said has run away: there are no edits then.
+    """
+    longest = len(fitted.utterance) + sum(len(turn) for turn in fitted.history) + _SPARE
+    length = len(fitted.utterance.strip()) + sum(len(edit.new) - len(edit.old) for edit in script)
+    return script.moved_to(utterance) if length <= longest else EditScript()
 
 
-def _playable(name: str) -> Variant:
-    variant = find_variant(name)
-    if variant.name == "gold":
-        raise InputError("variant: 'gold' reads the reference rewrites of a dataset; use it with `teo evaluate`")
-    return variant
-
-
-def _readable(dialogue: Dialogue, limit: int) -> Dialogue:
-    """Return the dialogue with a sign for every lone surrogate; turns that cannot be reached are left as they are."""
+def _encodable(dialogue: Dialogue, limit: int) -> Dialogue:
+    """Return the dialogue without lone surrogates; turns that cannot be reached are left as they are."""
     reached = max(0, len(dialogue.history) - limit)  # every turn takes a token at least
     history = (*dialogue.history[:reached], *map(replace_surrogates, dialogue.history[reached:]))
     return Dialogue(history, replace_surrogates(dialogue.utterance))
@@ -300,16 +315,12 @@ def _too_long(truncation: Truncation, limit: int) -> InputError:
     )
 
 
-def _operations(script: EditScript) -> str:
-    from teo.edits import format_operations
-
-    return format_operations(script.operations)
-
-
-def _raised(result: Rewrite | TeoError, where: str = "") -> Rewrite:
-    if isinstance(result, TeoError):
-        raise type(result)(f"{where}{result}") if where else result
-    return result
+def _alone(answer: Answer | TeoError) -> Answer | TeoError:
+    """Return an answer without a model call as one of several were asked for: it is the only alternative."""
+    if isinstance(answer, TeoError):
+        return answer
+    alternatives = (Alternative(answer.record.rewrite),)
+    return replace(answer, record=replace(answer.record, alternatives=alternatives))
 
 
-__all__ = ["DialogueLike", "Rewriter", "Runtime", "TruncationRule", "locate_model"]
+__all__ = ["Answer", "DialogueLike", "Rewriter", "Runtime", "TruncationRule"]

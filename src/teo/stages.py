@@ -1,17 +1,21 @@
-"""The two stages over generators: stage 1 proposes operations, stage 2 rewrites with operations.
+"""The two stages of the paper over generators: stage 1 proposes editing operations, stage 2 rewrites given them.
 
-What runs the model does not matter here (`teo.runtime.generator`). A model that has no separate stages but writes
-`operations [SEP] rewrite` with one decoder (role `fused`) plays both.
+    proposals = propose(stages, dialogues)                    # stage 1: P(E | Hist, U)
+    rewrites = rewrite_given(stages, dialogues, proposals)    # stage 2: P(Y | Hist, U, E)
+
+Both take dialogues that fit into a source (`fit_dialogue`). What runs the model does not matter here
+(`teo.runtime.generator`). A model without separate stages, whose one decoder generates `operations [SEP] rewrite` (role
+`fused`), serves as both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from teo.dialogue import Dialogue
 from teo.edits import Operation, Order
+from teo.errors import ModelError
 from teo.layouts import (
     Marker,
     Pieces,
@@ -28,99 +32,113 @@ from teo.runtime.generator import Generated, Generator
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
-    """A generator in a role, and what its text starts with in that role."""
+class Stage:
+    """A generator and the prompt of its role: what the decoder's text starts with."""
 
     generator: Generator
     prompt: Pieces = ()
 
-    def write(self, sources: Sequence[Pieces], starts: Sequence[Pieces] | None = None) -> list[Generated]:
-        """Return what the model writes for each source, after its prompt and the start given for that source."""
+    def generate(self, sources: Sequence[Pieces], starts: Sequence[Pieces] | None = None) -> list[Generated]:
+        """Return the text of each source, generated after the prompt and, where there is one, the source's start."""
         if starts is None:
-            return self.generator.generate(sources, prompts=self._prompts(len(sources)))
+            return self.generator.generate(sources, prompts=[self.prompt] * len(sources))
         return self.generator.generate(sources, prompts=[(*self.prompt, *start) for start in starts])
 
-    def write_several(self, sources: Sequence[Pieces], count: int) -> list[list[Generated]]:
-        """Return at most `count` texts of the model for each source, the most probable first."""
-        return self.generator.generate_several(sources, prompts=self._prompts(len(sources)), count=count)
+    def generate_several(self, sources: Sequence[Pieces], count: int) -> list[list[Generated]]:
+        """Return at most `count` texts of each source, the most probable first."""
+        return self.generator.generate_several(sources, prompts=[self.prompt] * len(sources), count=count)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
         """Return the log-probability of each target."""
-        return self.generator.score(sources, targets, prompts=self._prompts(len(sources)))
-
-    def _prompts(self, count: int) -> list[Pieces] | None:
-        return [self.prompt] * count if self.prompt else None
+        return self.generator.score(sources, targets, prompts=[self.prompt] * len(sources))
 
 
-class Cast(Protocol):
-    """Who plays which role: a loaded model folder, or scripted players in a test."""
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The stages of a model by role, and the order of the operations that stage 1 generates."""
+
+    by_role: Mapping[str, Stage]
+    order: Order = "position"
+
+    def __contains__(self, role: object) -> bool:
+        return role in self.by_role
+
+    def __getitem__(self, role: str) -> Stage:
+        """Return the stage of a role."""
+        if role not in self.by_role:
+            found = ", ".join(self.by_role) or "none"
+            raise ModelError(
+                f"expected a stage with the role {role}, found {found}; train it or choose another variant"
+            )
+        return self.by_role[role]
 
     @property
-    def order(self) -> Order:
-        """The order of the operations that stage 1 writes."""
-
-    def has(self, role: str) -> bool:
-        """Tell whether there is a player for the role."""
-
-    def player(self, role: str) -> Player:
-        """Return the role's player."""
+    def first(self) -> Stage:
+        """The stage that proposes operations: stage 1, or the fused decoder."""
+        return self["stage1" if "stage1" in self else "fused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What stage 1 wrote for one dialogue."""
+    """The operations that stage 1 proposes for one dialogue, E in the paper."""
 
     operations: tuple[Operation, ...]
-    score: float
-    truncation: Truncation
-    well_formed: bool
+    score: float = 0.0
+    """log P(E | Hist, U)"""
+    well_formed: bool = True
+    """False where a part of the generated text is no operation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What stage 2 wrote for one dialogue and its operations."""
+class StageTwoRewrite:
+    """The text that stage 2 generates for one dialogue and its operations, Y in the paper."""
 
     text: str
     score: float
+    """log P(Y | Hist, U, E)"""
     truncation: Truncation
+    """The turns that had to make room for the operations."""
 
 
 def fit_dialogue(generator: Generator, dialogue: Dialogue, operations: Pieces = ()) -> tuple[Dialogue, Truncation]:
     """Return the dialogue with the latest turns that a source has room for beside utterance and operations."""
-    taken = 2 + generator.measure(dialogue.utterance)  # [CLS] before it all, [SEP] after the operations
+    room = generator.source_limit - source_length(generator, dialogue.utterance)
     for piece in operations:
-        taken += 1 if isinstance(piece, Marker) else generator.measure(piece) - 1
-    return fit_history(dialogue, generator.measure, generator.source_limit - taken)
+        room -= 1 if isinstance(piece, Marker) else generator.measure(piece) - 1
+    return fit_history(dialogue, generator.measure, room)
 
 
-def propose(cast: Cast, dialogues: Sequence[Dialogue]) -> list[Proposal]:
-    """Return stage 1's operations for each dialogue."""
-    player = cast.player("stage1" if cast.has("stage1") else "fused")
-    fitted = [fit_dialogue(player.generator, dialogue) for dialogue in dialogues]
-    written = player.write([stage1_source(dialogue) for dialogue, _ in fitted])
+def source_length(generator: Generator, utterance: str) -> int:
+    """Return the tokens of a source without history: [CLS] before all, the utterance, [SEP] after the operations."""
+    return generator.measure(utterance) + 2
+
+
+def propose(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Proposal]:
+    """Return stage 1's operations for each dialogue (section 3.3, first factor of equation 1)."""
     proposals = []
-    for one, (_, truncation) in zip(written, fitted, strict=True):
-        pieces, _ = split_at_separator(one.pieces)  # a shared decoder may go on with the rewrite
+    for generated in stages.first.generate([stage1_source(dialogue) for dialogue in dialogues]):
+        pieces, _ = split_at_separator(generated.pieces)  # a fused decoder may go on with the rewrite
         parsed = read_operation_pieces(pieces)
-        proposals.append(Proposal(parsed.operations, one.score, truncation, parsed.well_formed))
+        proposals.append(Proposal(parsed.operations, generated.score, parsed.well_formed))
     return proposals
 
 
 def rewrite_given(
-    cast: Cast, dialogues: Sequence[Dialogue], operations: Sequence[Sequence[Operation]], role: str = "stage2"
-) -> list[Written]:
-    """Return stage 2's rewrite of each dialogue with its operations."""
-    pieces = [operation_pieces(one, cast.order) for one in operations]
-    if cast.has(role):
-        player = cast.player(role)
-        fitted = [fit_dialogue(player.generator, one, its) for one, its in zip(dialogues, pieces, strict=True)]
-        written = player.write([stage2_source(one, its) for (one, _), its in zip(fitted, pieces, strict=True)])
-    else:
-        player = cast.player("fused")
-        fitted = [fit_dialogue(player.generator, one) for one in dialogues]
-        starts: list[Pieces] = [(*its, Marker.SEP) for its in pieces]
-        written = player.write([stage1_source(one) for one, _ in fitted], starts)
+    stages: Stages, dialogues: Sequence[Dialogue], proposals: Sequence[Proposal], role: str = "stage2"
+) -> list[StageTwoRewrite]:
+    """Return stage 2's rewrite of each dialogue given its operations (section 3.4, second factor of equation 1)."""
+    operations = [operation_pieces(proposal.operations, stages.order) for proposal in proposals]
+    if role in stages or role != "stage2":  # only a plain stage 2 has a substitute
+        stage = stages[role]
+        pairs = list(zip(dialogues, operations, strict=True))
+        fitted = [fit_dialogue(stage.generator, dialogue, pieces) for dialogue, pieces in pairs]
+        sources = [stage2_source(dialogue, pieces) for (dialogue, _), pieces in zip(fitted, operations, strict=True)]
+        texts, truncations = stage.generate(sources), [truncation for _, truncation in fitted]
+    else:  # the fused decoder goes on after the operations
+        sources = [stage1_source(dialogue) for dialogue in dialogues]
+        texts = stages["fused"].generate(sources, [(*pieces, Marker.SEP) for pieces in operations])
+        truncations = [Truncation()] * len(texts)
     return [
-        Written(text_of(one.pieces).strip(), one.score, truncation)
-        for one, (_, truncation) in zip(written, fitted, strict=True)
+        StageTwoRewrite(text_of(text.pieces).strip(), text.score, truncation)
+        for text, truncation in zip(texts, truncations, strict=True)
     ]

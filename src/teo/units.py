@@ -47,7 +47,7 @@ _CLOSING = frozenset(")]}>”’»》」』】）〕〉.,;:!?%…，。；：！
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One word, character or sign, and where it stands in the text (code points)."""
+    """One word, character or punctuation mark, and where it stands in the text (code points)."""
 
     text: str
     start: int
@@ -102,4 +102,13 @@ def join_units(units: list[str]) -> str:
     text = ""
     for unit in units:
         text += f" {unit}" if needs_space(text, unit) else unit
+    return text
+
+
+def replace_surrogates(text: str) -> str:
+    """Return the text with each lone surrogate as the replacement character; as many code points as before."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
     return text

@@ -81,7 +81,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("transformers", reason="exporting a model needs transformers")
     pytest.importorskip("onnx", reason="exporting a model needs onnx")
     from teo.export.export import export_model
-    from teo.folder import ModelFolder, Role
+    from teo.loading import ModelFolder, Role
     from teo.models import TeoConfig, TeoForConditionalGeneration
     from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 

@@ -10,13 +10,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from teo.abstain import reason_to_keep
 from teo.alignment import derive_edits
-from teo.cli import demo as demo_module
 from teo.cli.demo import SAMPLES, demo
 from teo.cli.export import export
 from teo.result import Rewrite
 from teo.rewriter import Rewriter
-from teo.runtime.rules import reason_to_keep
 from teo.units import is_cjk
 
 
@@ -39,7 +38,7 @@ def app_of(command: Any) -> typer.Typer:
 
 
 def test_without_a_model_the_edits_of_a_person_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_module, "has_default", lambda: False)
+    monkeypatch.setattr("teo.loading.has_default", lambda: False)
     result = CliRunner().invoke(app_of(demo), [])
     assert result.exit_code == 0
     assert "= It is Ben Affleck who acted as Batman.\n    [D] he [R] Ben Affleck [I] as Batman" in result.stdout
@@ -48,7 +47,7 @@ def test_without_a_model_the_edits_of_a_person_are_shown(monkeypatch: pytest.Mon
 
 
 def test_every_sample_is_shown_with_its_rewrite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_module, "has_default", lambda: True)
+    monkeypatch.setattr("teo.loading.has_default", lambda: True)
     monkeypatch.setattr(Rewriter, "from_pretrained", lambda *args, **settings: Asking())
     result = CliRunner().invoke(app_of(demo), [])
     assert result.exit_code == 0
@@ -67,7 +66,7 @@ def test_the_samples_are_of_both_languages_and_of_both_kinds() -> None:
     chinese = [any(map(is_cjk, sample[-1])) for sample in SAMPLES]
     assert 2 <= sum(chinese) <= len(SAMPLES) - 2
     kept = [reason_to_keep(Dialogue(tuple(history), utterance)) for *history, utterance in SAMPLES]
-    assert kept.count("a greeting") == 1
+    assert kept.count("reaction") == 1
     assert kept.count(None) == len(SAMPLES) - 1
 
 

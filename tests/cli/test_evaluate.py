@@ -12,22 +12,12 @@ from typer.testing import CliRunner
 
 from teo.cli.evaluate import evaluate as command
 from teo.errors import InputError, MissingExtraError
-from teo.runtime.locate import DEFAULT_MODEL, has_default
+from teo.evaluation.measures import Evaluation, measure
+from teo.evaluation.predict import PredictedRow, Settings
+from teo.loading import DEFAULT_MODEL, ModelFolder, Role, has_default
 
 app = typer.Typer()
 app.command()(command)
-
-METRICS: dict[str, Any] = {
-    "n": 2,
-    "em": 0.5,
-    "bleu4": 0.25,
-    "rouge2": None,
-    "run_f1": 1.0,
-    "breakdown": {"complete": {"em": None}, "incomplete": {"em": 0.5}},
-    "intervals": {"em": [0.25, 0.75]},
-    "settings": {"variant": "fast", "data": "task", "split": "dev"},
-    "stage_flow": {"stage1_em": 0.5, "e2c": 0.0, "c2e": None},
-}
 
 
 @pytest.fixture
@@ -35,9 +25,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     pytest.importorskip("numpy")
     requests: list[Any] = []
 
-    def fake(request: Any) -> dict[str, Any]:
+    rows = [
+        PredictedRow("1", (), "is he", "is ben", "is ben", "[D] he [R] ben", "[D] he [R] ben"),
+        PredictedRow("2", (), "why", "why not", "why", "", "[I] not"),
+    ]
+    settings = Settings("task", "dev", {}, "d", "fast", "m", "h", 0, "int8")
+
+    def fake(request: Any) -> Evaluation:
         requests.append(request)
-        return METRICS
+        return Evaluation(measure(rows), settings, {}, "fast alone")
 
     monkeypatch.setattr("teo.evaluation.evaluate.evaluate", fake)
     return requests
@@ -53,9 +49,10 @@ def test_the_command_line_becomes_a_request(asked: list[Any]) -> None:
     assert (request.device, request.seed, request.bf16, request.options) == ("cpu", 7, False, {"history": "last-two"})
     assert result.stdout == (
         "fast on task (dev), 2 rows, in percent\n"
-        "EM 50.0 (25.0 to 75.0)  complete -  incomplete 50.0\n"
-        "BLEU-4 25.0  ROUGE-2 -  F1 100.0\n"
-        "stage-1 EM 50.0  E2C 0.0  C2E -\n"
+        "pipeline: fast alone\n"
+        "EM 50.0 (0.0 to 100.0)  complete -  incomplete 50.0\n"
+        "BLEU-4 0.0  ROUGE-2 50.0  F1 66.7\n"
+        "stage-1 EM 50.0  E2C 0.0  C2E 0.0\n"
         "written to o\n"
     )
 
@@ -63,7 +60,7 @@ def test_the_command_line_becomes_a_request(asked: list[Any]) -> None:
 def test_defaults(asked: list[Any]) -> None:
     CliRunner().invoke(app, ["--data", "task", "--path", "d", "--out", "o"])
     (request,) = asked
-    assert (request.split, request.variant, request.model, request.limit) == ("test", "teo", None, None)
+    assert (request.split, request.variant, request.model, request.limit) == ("test", None, None, None)
 
 
 def test_a_bad_option_is_the_users_mistake(asked: list[Any]) -> None:
@@ -75,11 +72,12 @@ def test_a_bad_option_is_the_users_mistake(asked: list[Any]) -> None:
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "teo.runtime.torch_generator", raising=False)
+    ModelFolder({"direct": Role("weights")}).save(tmp_path)
     options = {"--data": "jsonl", "--path": tmp_path, "--model": tmp_path, "--out": tmp_path / "o"}
     result = CliRunner().invoke(app, [str(word) for pair in options.items() for word in pair])
     assert isinstance(result.exception, MissingExtraError)
     assert str(result.exception) == (
-        "evaluating a model needs the library 'torch', which is not installed: pip install 'teo[train]'"
+        "a model that was not exported needs the library 'torch', which is not installed: pip install 'teo[train]'"
     )
 
 
@@ -97,7 +95,7 @@ def test_an_exported_model_needs_no_torch(tmp_path: Path) -> None:
     words = ["evaluate", "--variant", "fused", *(str(word) for pair in options.items() for word in pair)]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("fused on jsonl (test), 1 rows, in percent\nEM ")
+    assert done.stdout.startswith("fused on jsonl (test), 1 rows, in percent\npipeline: fused alone")
     assert json.loads((tmp_path / "o" / "metrics.json").read_text())["run"]["device"] == "cpu"
     refused = subprocess.run([sys.executable, "-c", code, *words, "--device", "cuda"], capture_output=True, text=True)
     assert (refused.returncode, refused.stdout) == (2, "")

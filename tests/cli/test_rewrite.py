@@ -19,7 +19,9 @@ import typer
 from typer.testing import CliRunner
 
 from teo.alignment import derive_edits
-from teo.cli.rewrite import read_batches, rewrite, show_edits, show_result, stream
+from teo.cli.rewrite import rewrite
+from teo.cli.show import show_edits, show_result
+from teo.cli.stream import read_batches, stream
 from teo.dialogue import Dialogue
 from teo.errors import InputError
 from teo.result import Alternative, Rewrite
@@ -205,7 +207,7 @@ def test_lines_that_have_come_do_not_wait_for_more() -> None:
 SCRIPT = textwrap.dedent(
     """
     import sys, time
-    from teo.cli.rewrite import stream
+    from teo.cli.stream import stream
     from teo.result import Rewrite
 
     class Slow:

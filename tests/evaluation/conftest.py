@@ -27,7 +27,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
 
-    from teo.folder import ModelFolder, Role
+    from teo.loading import ModelFolder, Role
     from teo.runtime.torch_codec import Codec
 
     torch.set_num_threads(1)

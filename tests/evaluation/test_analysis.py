@@ -3,7 +3,8 @@
 import pytest
 
 from teo.evaluation.analysis import FAULTS, analyse_errors, fault_of, operations_match
-from teo.evaluation.evaluate import check_flow, flow_of, measure
+from teo.evaluation.measures import check_flow, flow_of, measure
+from teo.evaluation.predict import PredictedRow
 from teo.metrics import StageFlow
 from teo.metrics.base import Example
 
@@ -41,19 +42,8 @@ def test_fault_of(current: str, reference: str, prediction: str, fault: str) -> 
     assert fault_of(Example(tuple(current.split()), tuple(reference.split()), tuple(prediction.split()))) == fault
 
 
-def record(
-    current: str, reference: str, prediction: str, operations: str | None = "", gold: str = ""
-) -> dict[str, object]:
-    return {
-        "id": current,
-        "current": current,
-        "reference": reference,
-        "prediction": prediction,
-        "operations": operations,
-        "gold_operations": gold,
-        "well_formed": True,
-        "truncated": {"turns": 0, "characters": 0},
-    }
+def record(current: str, reference: str, prediction: str, operations: str | None = "", gold: str = "") -> PredictedRow:
+    return PredictedRow(current, (), current, reference, prediction, operations, gold)
 
 
 RECORDS = [
@@ -68,19 +58,19 @@ RECORDS = [
 
 def test_errors_by_need_fault_and_operation() -> None:
     errors = analyse_errors(RECORDS)
-    assert errors["rows"] == 3
-    assert errors["needed"] == {"complete": 1, "insertion_only": 1, "replacement_only": 0, "both": 1}
-    assert {name: count for name, count in errors["faults"].items() if count} == {
+    assert errors.rows == 3
+    assert errors.needed == {"complete": 1, "insertion_only": 1, "replacement_only": 0, "both": 1}
+    assert {name: count for name, count in errors.faults.items() if count} == {
         "over_rewritten": 1,
         "misplaced": 1,
         "words_missing": 1,
     }
-    assert errors["operations"] == {"insertion": 2, "replacement": 1}
-    assert errors["insertion_share"] == pytest.approx(2 / 3)
+    assert errors.operations == {"insertion": 2, "replacement": 1}
+    assert errors.insertion_share == pytest.approx(2 / 3)
 
 
 def test_no_errors() -> None:
-    assert analyse_errors(RECORDS[:1])["insertion_share"] is None
+    assert analyse_errors(RECORDS[:1]).insertion_share is None
 
 
 def test_flow_and_its_identity() -> None:
@@ -88,15 +78,15 @@ def test_flow_and_its_identity() -> None:
     assert flow == StageFlow(right_right=2, right_wrong=2, wrong_right=1, wrong_wrong=1)
     checked = check_flow(flow)
     assert checked["implied_em"] == pytest.approx(checked["final_em"]) == pytest.approx(0.5)
-    assert measure(RECORDS)["em"] == pytest.approx(checked["final_em"])
+    assert measure(RECORDS).scores["em"] == pytest.approx(checked["final_em"])
 
 
 def test_measure_keeps_complete_and_incomplete_apart() -> None:
-    metrics = measure(RECORDS)
+    metrics = measure(RECORDS).to_dict()
     assert (metrics["groups"]["complete"]["n"], metrics["groups"]["incomplete"]["n"]) == (2, 4)
     assert (metrics["groups"]["complete"]["em"], metrics["groups"]["incomplete"]["em"]) == (0.5, 0.5)
     assert metrics["intervals"]["em"]
 
 
 def test_a_variant_without_operations_has_no_flow() -> None:
-    assert measure([record("a", "a", "a", None)])["stage_flow"] is None
+    assert measure([record("a", "a", "a", None)]).flow is None

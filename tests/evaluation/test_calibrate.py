@@ -5,57 +5,43 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teo.calibration import Calibration, Thresholds
+from scripted import ScriptedGenerator, stages_of
+from teo.abstain import Calibration, Thresholds
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.errors import InputError
-from teo.evaluation import calibrate as module
 from teo.evaluation.calibrate import CalibrationSet, Outcome, calibrate, choose_thresholds
 from teo.evaluation.calibration_report import write_report
-from teo.folder import ModelFolder, Role
 from teo.layouts import Pieces
-from teo.loading import System
+from teo.loading import Model, ModelFolder, Role
 from teo.rewriter import Rewriter
-from teo.runtime.generator import Generated
 
 
-class Scripted:
-    """Writes "x <utterance>" for some sources and copies the others; longer utterances are less sure."""
+def model_text(source: Pieces, _prompt: Pieces) -> Pieces:
+    """Return "x <utterance>" for some sources and a copy of the others."""
+    utterance = source[-2]
+    return (utterance if utterance.startswith("keep") else f"x {utterance}",)
 
-    source_limit = 100
 
-    def measure(self, text: str) -> int:
-        return len(text.split()) + 1
-
-    def generate(
-        self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
-    ) -> list[Generated]:
-        written = []
-        for source in sources:
-            utterance = source[-2]
-            score = -float(utterance.rpartition(" ")[2])
-            text = utterance if utterance.startswith("keep") else f"x {utterance}"
-            written.append(Generated((text,), (score,)))
-        return written
-
-    def score(self, *_: object, **__: object) -> list[float]:
-        raise AssertionError("the direct pipeline scores nothing")
+def doubt(source: Pieces) -> tuple[float, ...]:
+    """Return the score that the utterance's last word says."""
+    return (-float(source[-2].rpartition(" ")[2]),)
 
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = ModelFolder({"direct": Role("weights")}, variant="direct", extra={"kept": 1})
     folder.save(tmp_path)
-    monkeypatch.setattr(
-        module.System, "load", classmethod(lambda cls, path: System(path, ModelFolder.load(path), lambda _: Scripted()))
-    )
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "graphs.json").touch()
+    generator = ScriptedGenerator(model_text, doubt)
+    monkeypatch.setattr(Model, "load", lambda self, roles: stages_of(**dict.fromkeys(roles, generator)))
     return tmp_path
 
 
@@ -101,8 +87,8 @@ def test_a_set_without_complete_rows_has_no_share_of_them(model: Path) -> None:
 
 def outcomes(language: str, *scores: float, **flags: bool) -> list[Outcome]:
     """Complete utterances that would be changed, wrongly, unless flags say otherwise."""
-    given = {"right": False, "complete": True, "changed": True, **flags}
-    return [Outcome(score, language=language, **given) for score in scores]
+    settings = {"right": False, "complete": True, "changed": True, **flags}
+    return [Outcome(score, language=language, **settings) for score in scores]
 
 
 EVEN = Calibration((-10.0, 0.0), (0.0, 1.0))
@@ -169,7 +155,7 @@ def test_two_languages_have_two_thresholds(model: Path) -> None:
     assert [one.language for one in report.sets] == ["en", "zh"]
     assert [one.complete_changed for one in report.sets] == [0.0, 0.0]
     assert report.thresholds["en"] < report.thresholds["zh"] == report.threshold
-    rewriter = Rewriter(System(model, ModelFolder.load(model), lambda _: Scripted()), ModelFolder.load(model))
+    rewriter = Rewriter.from_pretrained(model)
     assert rewriter.thresholds == report.thresholds
 
 

@@ -2,21 +2,24 @@
 
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from teo.cli.evaluate import read_options
+from teo.data.row import Row
+from teo.data.writing import write_jsonl
+from teo.dialogue import Dialogue
 from teo.errors import DataError, InputError, MissingExtraError, ModelError, TeoError
-from teo.evaluation.__main__ import main
-from teo.evaluation.evaluate import Request, evaluate
+from teo.evaluation.ablations import VARIANTS
+from teo.evaluation.evaluate import Request, evaluate, evaluate_every
 from teo.evaluation.plots import draw_flow
-from teo.evaluation.report import format_report
-from teo.evaluation.summary import read_options
 from teo.files import write_text
+from teo.loading import has_default
 from teo.metrics import StageFlow
-from teo.pipelines import VARIANTS
+from teo.pipelines import PIPELINES
+from teo.rewriter import Rewriter
 
 PNG = b"\x89PNG"
 
@@ -28,14 +31,15 @@ def request(model: Path, rows: Path, out: Path, **settings: object) -> Request:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_gives_every_file(variant: str, model_folder: Path, rows_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    metrics = evaluate(request(model_folder, rows_file, out, variant=variant), io.StringIO())
+    metrics = evaluate(request(model_folder, rows_file, out, variant=variant), io.StringIO()).to_dict()
     assert json.loads((out / "metrics.json").read_text(encoding="utf-8")) == json.loads(json.dumps(metrics))
     lines = [json.loads(line) for line in (out / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["id"] for line in lines] == ["1", "2", "3", "4"]
     assert metrics["settings"]["model"] == "tiny"
     assert len(metrics["settings"]["data_hash"]) == len(metrics["settings"]["model_hash"]) == 32
     report = (out / "report.md").read_text(encoding="utf-8")
-    assert report.startswith(f"# {variant} on jsonl (test)\n")
+    alone = f"pipeline: {variant} alone, without the rules and thresholds of `teo rewrite`"
+    assert report.startswith(f"# {variant} on jsonl (test)\n\n{alone}\n")
     has_flow = variant != "direct"
     assert (metrics["stage_flow"] is not None) == has_flow == (out / "flow.png").exists()
     if has_flow:
@@ -48,10 +52,10 @@ def test_every_variant_gives_every_file(variant: str, model_folder: Path, rows_f
 
 def test_a_second_run_asks_no_model(model_folder: Path, rows_file: Path, tmp_path: Path) -> None:
     first = evaluate(request(model_folder, rows_file, tmp_path / "out", limit=2), io.StringIO())
-    assert first["n"] == 2
+    assert first.measures.scores.n == 2
     log = io.StringIO()
     second = evaluate(request(model_folder, rows_file, tmp_path / "out"), log)
-    assert second["n"] == 4
+    assert second.measures.scores.n == 4
     assert "2 of 4 rows are there already" in log.getvalue()
 
 
@@ -69,11 +73,16 @@ def test_without_matplotlib_only_the_picture_is_missing(
 
 def test_bad_input_is_one_clear_line(model_folder: Path, rows_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
+    for settings, words in (
+        ({"limit": 0}, "limit: expected a number of rows from 1 on"),
+        ({"batch_size": 0}, "batch-"),
+    ):
+        with pytest.raises(InputError, match=words):
+            request(model_folder, rows_file, out, **settings)
     table: list[tuple[Request, type[TeoError], str]] = [
         (request(model_folder, rows_file, out, variant="teoo"), InputError, "did you mean 'teo'?"),
+        (request(model_folder, rows_file, out, variant="gold", abstain=True), InputError, "that `teo rewrite` runs"),
         (request(tmp_path, rows_file, out), ModelError, "expected a teo model folder, found no teo.json"),
-        (request(model_folder, rows_file, out, limit=0), InputError, "limit: expected a number of rows from 1 on"),
-        (request(model_folder, rows_file, out, batch_size=0), InputError, "batch-size: expected a number of rows"),
         (request(model_folder, rows_file, out, split="dve"), InputError, "split: "),
         (request(model_folder, rows_file, out, options={"history": "none"}), InputError, "history: "),
         (request(model_folder, rows_file, out, bf16=True), InputError, "bf16: expected a CUDA device, found 'cpu'"),
@@ -85,38 +94,6 @@ def test_bad_input_is_one_clear_line(model_folder: Path, rows_file: Path, tmp_pa
             evaluate(one, io.StringIO())
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
-
-
-def test_the_module_runs_without_the_command_line_libraries(
-    model_folder: Path, rows_file: Path, tmp_path: Path
-) -> None:
-    code = (
-        "import sys\n"
-        "for name in ('typer', 'pydantic', 'rapidfuzz', 'matplotlib', 'onnxruntime'): sys.modules[name] = None\n"
-        "import torch; torch.set_num_threads(1)\n"
-        "from teo.evaluation.__main__ import main\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    arguments = ["--data", "jsonl", "--path", rows_file, "--model", model_folder, "--device", "cpu"]
-    arguments += ["--variant", "rerank", "--out", tmp_path / "out"]
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("rerank on jsonl (test), 4 rows, in percent\nEM ")
-    assert "flow.png is not drawn" in done.stderr
-
-
-def test_the_modules_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--data", "jsonl", "--path", str(tmp_path), "--out", str(tmp_path / "o"), "--device", "cpu"]
-    assert main([*arguments, "--variant", "teo2"]) == 2
-    assert capsys.readouterr().err.startswith("teo: variant: expected one of teo, ")
-
-
-def test_the_module_prints_json_on_request(
-    model_folder: Path, rows_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--data", "jsonl", "--path", str(rows_file), "--out", str(tmp_path / "o"), "--device", "cpu", "--json"]
-    assert main([*arguments, "--model", str(model_folder), "--variant", "direct"]) == 0
-    assert json.loads(capsys.readouterr().out)["n"] == 4
 
 
 def test_options_are_name_and_value() -> None:
@@ -145,9 +122,57 @@ def test_a_report_shows_text_as_it_is(model_folder: Path, rows_file: Path, tmp_p
     rows[0]["rewrite"] = "is | *ben* [I]"
     rows_file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = tmp_path / "out"
-    metrics = evaluate(request(model_folder, rows_file, out), io.StringIO())
-    records = [json.loads(line) for line in (out / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
-    report = format_report(metrics, records)
+    evaluate(request(model_folder, rows_file, out), io.StringIO())
+    report = (out / "report.md").read_text(encoding="utf-8")
     assert r"- reference: is \| \*ben\* \[I\]" in report
     assert "is the final EM" in report
     assert "- `EM|units:teo|case:lower|" in report
+
+
+def test_without_a_variant_it_is_the_rewriter_that_is_measured(
+    model_folder: Path, rows_file: Path, tmp_path: Path
+) -> None:
+    rewriter = Rewriter.from_pretrained(model_folder, runtime="torch")
+    own = evaluate(request(model_folder, rows_file, tmp_path / "own"), io.StringIO())
+    assert own.settings.variant == f"{rewriter.variant}+threshold" == "teo+threshold"
+    assert own.pipeline == "teo with rules and thresholds, as `teo rewrite`"
+    assert f"pipeline: {own.pipeline}\n" in (tmp_path / "own" / "report.md").read_text(encoding="utf-8")
+    other = evaluate(request(model_folder, rows_file, tmp_path / "d", variant="direct", abstain=True), io.StringIO())
+    assert other.pipeline == "direct with rules and thresholds, as `teo rewrite --variant direct`"
+    for folder, variant in (("own", None), ("d", "direct")):
+        rewriter = Rewriter.from_pretrained(model_folder, runtime="torch", variant=variant)
+        lines = (tmp_path / folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in map(json.loads, lines):
+            record = rewriter.rewrite(line["history"], line["current"])
+            assert line["prediction"] == record.rewrite
+            assert line["truncated"] == record.to_dict()["truncated"]
+
+
+@pytest.mark.skipif(not has_default(), reason="this installation has no embedded model")
+def test_an_evaluation_of_the_embedded_model_is_what_its_rewriter_says(tmp_path: Path) -> None:
+    dialogues = [
+        Dialogue(("Who wrote Dune?", "Frank Herbert."), "When was he born?"),
+        Dialogue(("你喜欢周杰伦吗", "喜欢"), "他哪年出生的"),
+        Dialogue(("Do you like tea?", "Yes."), "Thank you!"),
+        Dialogue(("西安天气怎么样", "今天多云"), "明天呢"),
+        Dialogue(("so",), "word " * 300),
+    ]
+    rows = [Row(str(k), dialogue, dialogue.utterance).to_dict() for k, dialogue in enumerate(dialogues)]
+    write_jsonl(tmp_path / "rows.jsonl", rows)
+    rewriter = Rewriter.from_pretrained()
+    evaluation = evaluate(Request("jsonl", tmp_path / "rows.jsonl", tmp_path / "out"), io.StringIO())
+    assert (evaluation.settings.variant, evaluation.settings.precision) == (f"{rewriter.variant}+threshold", "int8")
+    written = [json.loads(line) for line in (tmp_path / "out" / "predictions.jsonl").read_text("utf-8").splitlines()]
+    records = rewriter.rewrite_many(dialogues)
+    assert [line["prediction"] for line in written] == [record.rewrite for record in records]
+    assert [line["operations"] for line in written] == [record.operations for record in records]
+    assert [line["truncated"] for line in written] == [record.to_dict()["truncated"] for record in records]
+
+
+def test_every_variant_that_a_model_can_run(model_folder: Path, rows_file: Path, tmp_path: Path) -> None:
+    done = evaluate_every(request(model_folder, rows_file, tmp_path / "all", limit=2, abstain=True), io.StringIO())
+    assert list(done) == list(PIPELINES), "ablations have no thresholds"
+    stored = json.loads((tmp_path / "all" / "variants.json").read_text())
+    assert list(stored["fast"]) == ["n", "em", "bleu4", "run_f1", "breakdown", "stage_flow"]
+    table = (tmp_path / "all" / "variants.md").read_text().splitlines()
+    assert [line.split(" | ")[0] for line in table[2:]] == [f"| {name}" for name in PIPELINES]

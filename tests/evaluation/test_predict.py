@@ -11,49 +11,38 @@ import pytest
 
 from teo.data.row import Row
 from teo.dialogue import Dialogue
-from teo.edits import Order
+from teo.edits import EditScript
 from teo.errors import InputError, TeoError
-from teo.evaluation.predict import Progress, Settings, predict
+from teo.evaluation.predict import PredictedRow, Progress, Settings, predict
 from teo.layouts import Truncation
-from teo.pipelines import Prediction, Variant
-from teo.stages import Player
+from teo.pipelines import Prediction
 
 ROWS = [Row(f"r{k}", Dialogue(("said",), f"u{k} it"), f"u{k} that") for k in range(7)]
 SETTINGS = Settings("jsonl", "test", {}, "dd", "shout", "tiny", "mm", 0, "fp32")
 
 
-class Nobody:
-    """A cast that is never asked."""
-
-    order: Order = "position"
-
-    def has(self, role: str) -> bool:
-        return False
-
-    def player(self, role: str) -> Player:
-        raise AssertionError(role)
-
-
 class Shout:
-    """A variant that counts its rows, and stops the run where it is told to."""
+    """A predictor that counts its rows, and stops the run where it is told to."""
 
     def __init__(self, fail_after: int = 10**9) -> None:
         self.rows: list[str] = []
         self.fail_after = fail_after
 
-    def __call__(self, cast: object, rows: Sequence[Row], seed: int) -> list[Prediction]:
+    def __call__(self, rows: Sequence[Row]) -> list[PredictedRow]:
         if len(self.rows) >= self.fail_after:
             raise KeyboardInterrupt
         self.rows += [row.id for row in rows]
-        return [
-            Prediction(row.dialogue.utterance.upper(), "[I] x", {"rewrite": -0.123456789}, Truncation(1, 4))
-            for row in rows
-        ]
+        return [PredictedRow.of_prediction(row, self.predict(row.dialogue.utterance), "position") for row in rows]
+
+    @staticmethod
+    def predict(utterance: str) -> Prediction:
+        scores = {"rewrite": -0.123456789}
+        return Prediction(utterance.upper(), EditScript(), "[I] x", scores, Truncation(1, 4), detail={"placed": "p"})
 
 
 def go(shout: Shout, out: Path, rows: Sequence[Row] = ROWS, settings: Settings = SETTINGS) -> list[dict[str, Any]]:
-    variant = Variant("shout", shout, (), "")
-    return predict(Nobody(), variant, rows, out, settings, chunk=2, run={"device": "cpu"}, progress=io.StringIO())
+    done = predict(shout, rows, out, settings, chunk=2, run={"device": "cpu"}, progress=io.StringIO())
+    return [row.to_dict() for row in done]
 
 
 def stored(out: Path) -> list[dict[str, Any]]:
@@ -74,6 +63,7 @@ def test_rows_are_written_in_order_with_all_that_scoring_needs(tmp_path: Path) -
         "well_formed": True,
         "scores": {"rewrite": -0.12346},
         "truncated": {"turns": 1, "characters": 4},
+        "placed": "p",
     }
 
 
@@ -137,7 +127,7 @@ def test_predictions_of_other_rows_are_refused(tmp_path: Path) -> None:
         go(Shout(), tmp_path, ROWS[::-1])
     file = tmp_path / "predictions.jsonl"
     file.write_text("junk\n" + file.read_text())
-    with pytest.raises(InputError, match=r"predictions\.jsonl:1: expected a JSON object"):
+    with pytest.raises(InputError, match=r"predictions\.jsonl:1: expected a predicted row"):
         go(Shout(), tmp_path)
 
 

@@ -21,12 +21,11 @@ pytest.importorskip("onnx", reason="exporting a model needs onnx")
 from teo.errors import InputError, ModelError  # noqa: E402
 from teo.export.export import export_model  # noqa: E402
 from teo.export.graph import quantise  # noqa: E402
-from teo.folder import ModelFolder, Role  # noqa: E402
 from teo.layouts import Marker, Pieces  # noqa: E402
+from teo.loading import ModelFolder, Role, is_exported, open_model  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
-from teo.runtime.locate import is_exported  # noqa: E402
-from teo.runtime.onnx_generator import OnnxGenerator, batches, load_system  # noqa: E402
+from teo.runtime.onnx_generator import OnnxGenerator, batches  # noqa: E402
 from teo.runtime.onnx_session import open_graphs  # noqa: E402
 from teo.runtime.search import search_greedily  # noqa: E402
 from teo.runtime.torch_codec import Codec  # noqa: E402
@@ -307,9 +306,9 @@ def test_the_embedding_is_stored_once_and_read_by_both(int8_form: Path) -> None:
     assert sizes < 3 * 4096 * 60, "only padding to pages makes a tiny model this large"
     decoder = (int8_form / "onnx" / "decoder.onnx").read_bytes()
     assert stored["file"].encode() in decoder
-    system = load_system(int8_form, threads=1)
-    assert system.player("fused").generator is system.player("fast").generator
-    assert system.player("fused").prompt == (Marker.WRITE_OPERATIONS,)
+    stages = open_model(int8_form, threads=1).load(["fused", "fast"])
+    assert stages["fused"].generator is stages["fast"].generator
+    assert stages["fused"].prompt == (Marker.WRITE_OPERATIONS,)
 
 
 def test_quantised_weights_are_near_and_keep_their_rows_apart() -> None:
@@ -336,7 +335,7 @@ def test_a_missing_file_is_named(missing: str, words: str, int8_form: Path, tmp_
     copy = shutil.copytree(int8_form, tmp_path / "copy")
     (copy / missing).unlink()
     with pytest.raises(ModelError, match=words):
-        load_system(copy).player("fused")
+        open_model(copy, runtime="onnx").load(["fused"])
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "nonsense", '{"format": 9}'])
@@ -344,7 +343,7 @@ def test_a_broken_description_is_one_line(content: str, int8_form: Path, tmp_pat
     copy = shutil.copytree(int8_form, tmp_path / "copy")
     (copy / "onnx" / "graphs.json").write_text(content)
     with pytest.raises(ModelError, match=r"graphs\.json: (not the description|expected format 1, found 9)"):
-        load_system(copy).player("fused")
+        open_model(copy, runtime="onnx").load(["fused"])
 
 
 def test_exported_folders_are_told_from_trained_ones(int8_form: Path, trained: Path) -> None:

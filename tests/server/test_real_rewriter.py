@@ -3,50 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
 
 import httpx
 
-from teo.folder import ModelFolder, Role
+from scripted import ScriptedGenerator, rewriter_of
 from teo.layouts import Pieces, text_of
-from teo.rewriter import Rewriter
-from teo.runtime.generator import Generated
 from teo.server.app import create_app
-from teo.stages import Player
 
 HISTORY = ["I think Batman is very handsome.", "The poster looks a bit like Ben Affleck."]
 UTTERANCE = "  It is he  who acted."
 
 
-class Scripted:
-    """A generator that names Ben Affleck wherever it reads " he "."""
-
-    source_limit = 200
-
-    def measure(self, text: str) -> int:
-        return len(text) + 1
-
-    def generate(self, sources: Sequence[Pieces], *, prompts: Any = None, beams: int = 1) -> list[Generated]:
-        return [Generated((text_of(source[-2:]).replace(" he ", " Ben Affleck "),), (-0.1,)) for source in sources]
-
-    def score(self, sources: Any, targets: Any, *, prompts: Any = None) -> list[float]:
-        raise NotImplementedError
-
-
-class Cast:
-    order = "position"
-
-    def has(self, role: str) -> bool:
-        return role == "direct"
-
-    def player(self, role: str) -> Player:
-        return Player(Scripted())
+def name_him(source: Pieces, _prompt: Pieces) -> Pieces:
+    """Return the utterance with Ben Affleck wherever it has " he "."""
+    return (text_of(source[-2:]).replace(" he ", " Ben Affleck "),)
 
 
 def test_http_gives_the_record_that_python_gives() -> None:
-    folder = ModelFolder({"direct": Role("w")}, variant="direct")
-    rewriter = Rewriter(Cast(), folder, name="scripted")  # type: ignore[arg-type]
+    rewriter = rewriter_of(ScriptedGenerator(name_him, token_scores=lambda _: (-0.1,), source_limit=200))
     rows = [
         {"history": HISTORY, "utterance": UTTERANCE},
         {"history": [], "utterance": UTTERANCE},

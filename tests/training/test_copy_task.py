@@ -12,7 +12,7 @@ import torch
 from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.edits import Operation
-from teo.stages import rewrite_given
+from teo.stages import Proposal, rewrite_given
 from teo.training.backbones import load_base
 from teo.training.config import TrainConfig
 from teo.training.dev import Decoding, propose_operations
@@ -74,7 +74,8 @@ def exact(model: Path, rows: Sequence[Row], operations: Sequence[Sequence[Operat
     """Return which rows stage 2 gets right with the operations given; with the gold ones where none are."""
     stages = DECODING.stages(*load_base(str(model / "stage2")), ["stage2"])
     gold = [derive_edits(row.dialogue.utterance, row.rewrite).operations for row in rows]
-    written = rewrite_given(stages, [row.dialogue for row in rows], operations or gold)
+    proposals = [Proposal(tuple(listed)) for listed in operations or gold]
+    written = rewrite_given(stages, [row.dialogue for row in rows], proposals)
     return [is_exact_match(text.text, row.rewrite) for text, row in zip(written, rows, strict=True)]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from teo.folder import ModelFolder
+from teo.loading import ModelFolder
 from teo.training.config import TrainConfig
 from teo.training.settings import to_toml, to_tree
 

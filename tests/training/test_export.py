@@ -15,10 +15,9 @@ from teo.data.row import Row  # noqa: E402
 from teo.dialogue import Dialogue  # noqa: E402
 from teo.errors import InputError, ModelError  # noqa: E402
 from teo.export.export import export_model, measure_loss  # noqa: E402
-from teo.folder import ModelFolder, Role  # noqa: E402
+from teo.loading import ModelFolder, Role, open_model  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
-from teo.runtime.onnx_generator import load_system  # noqa: E402
 
 LINES = ["Ben is here", "is he there", "乔峰在这里吗"]
 ROWS = [
@@ -104,8 +103,8 @@ def test_separate_stages_keep_separate_weights(trained: Path, tmp_path: Path) ->
         save_weights(both / name, seed=number)
     ModelFolder({name: Role(name) for name in ("stage1", "stage2")}, source_limit=64).save(both)
     exported = export_model(both, tmp_path / "out")
-    system = load_system(exported.path, threads=1)
-    assert system.player("stage1").generator is not system.player("stage2").generator
+    stages = open_model(exported.path, threads=1).load(["stage1", "stage2"])
+    assert stages["stage1"].generator is not stages["stage2"].generator
     assert (exported.path / "onnx" / "stage1" / "tokenizer.json").is_file()
 
 
@@ -142,11 +141,11 @@ def test_unknown_forms_and_other_models_are_refused(trained: Path, tmp_path: Pat
 
 
 def test_an_exported_folder_is_evaluated_like_a_trained_one(trained: Path, tmp_path: Path) -> None:
-    from teo.loading import System
-    from teo.pipelines import find_variant
+    from teo.pipelines import PIPELINES, predict
 
     folder = export_model(trained, tmp_path / "out", quantize="none").path
-    variant = find_variant("direct")
-    before, after = (variant.run(System.load(path, device="cpu"), ROWS, 0) for path in (trained, folder))
+    dialogues = [row.dialogue for row in ROWS]
+    stages = [open_model(path, device="cpu").load(["direct"]) for path in (trained, folder)]
+    before, after = (predict(PIPELINES["direct"], each, dialogues) for each in stages)
     # An untrained model does not stop by itself, and the two runtimes end such text at different lengths.
     assert [one.rewrite[:30] for one in before] == [one.rewrite[:30] for one in after]

@@ -12,8 +12,8 @@ import torch
 
 from teo.data.row import Row
 from teo.errors import ModelError
-from teo.folder import ModelFolder
 from teo.layouts import Marker, operation_pieces, stage1_source, stage2_source
+from teo.loading import ModelFolder
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
 from teo.training.backbones import build_random, load_base, make_ready

@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from teo.errors import ConfigError, DataError, InputError, ModelError, TeoError
-from teo.folder import ModelFolder
+from teo.loading import ModelFolder
 from teo.runtime.torch_generator import TorchGenerator
 from teo.training.config import TrainConfig
 from teo.training.finetune import Run, train

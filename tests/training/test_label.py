@@ -13,10 +13,13 @@ pytest.importorskip("transformers")
 
 from teo.data.row import Row  # noqa: E402
 from teo.dialogue import Dialogue  # noqa: E402
+from teo.edits import EditScript  # noqa: E402
 from teo.errors import ConfigError, ModelError  # noqa: E402
-from teo.folder import ModelFolder, Role  # noqa: E402
+from teo.loading import ModelFolder, Role  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
+from teo.pipelines import Pipeline, Prediction  # noqa: E402
+from teo.stages import Stages  # noqa: E402
 from teo.training import average as averaging  # noqa: E402
 from teo.training import label as labelling  # noqa: E402
 from teo.training.label import LabelConfig, draw_rows, keep  # noqa: E402
@@ -81,21 +84,12 @@ def test_long_and_short_turns_are_passed_over(work: Path) -> None:
 
 
 def test_only_rows_that_variants_agree_on_are_written(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Said:
-        def __init__(self, rewrite: str) -> None:
-            self.rewrite = rewrite
+    def predict(pipeline: Pipeline, stages: Stages, dialogues: list[Dialogue]) -> list[Prediction]:
+        odd = "!" if pipeline.name == "direct" else ""
+        texts = ["苹果多少钱" if "多少钱" in dialogue.utterance else "x" + odd for dialogue in dialogues]
+        return [Prediction(text, EditScript()) for text in texts]
 
-    class Scripted:
-        needs = ()
-
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def run(self, cast: object, rows: list[Row], seed: int) -> list[Said]:
-            odd = "!" if self.name == "direct" else ""
-            return [Said("苹果多少钱" if "多少钱" in row.dialogue.utterance else "x" + odd) for row in rows]
-
-    monkeypatch.setattr(labelling, "find_variant", Scripted)
+    monkeypatch.setattr(labelling, "predict", predict)
     assert labelling.label(config(work)) == 1
     (line,) = (work / "out.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["rewrite"] == "苹果多少钱"

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from teo.evaluation.evaluate import Request
-from teo.evaluation.every import evaluate_every
-from teo.pipelines import VARIANTS
+from teo.evaluation.ablations import VARIANTS
+from teo.evaluation.evaluate import Request, evaluate_every
 from teo.training.config import read_config
 from teo.training.finetune import train
 
@@ -24,7 +23,7 @@ def test_the_smoke_recipe_trains_and_every_variant_is_evaluated(tmp_path: Path) 
     assert min(dev["stage1"], dev["stage2"], dev["direct"]) >= 0.9
     data = folder / "training" / "data" / "synthetic"
     request = Request("jsonl", data, tmp_path / "all", model=folder, device="cpu", batch_size=128)
-    em = {name: metrics["em"] for name, metrics in evaluate_every(request).items()}
+    em = {name: evaluation.measures.scores["em"] for name, evaluation in evaluate_every(request).items()}
     assert set(em) == set(VARIANTS)
     for variant in VARIANTS:
         assert (tmp_path / "all" / variant / "report.md").is_file()

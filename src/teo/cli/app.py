@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from teo import __version__
 from teo.cli.average import average
 from teo.cli.base import base
 from teo.cli.bench import bench
@@ -24,6 +23,7 @@ from teo.cli.score import score
 from teo.cli.serve import serve
 from teo.cli.train import train
 from teo.errors import TeoError
+from teo.version import __version__
 
 app = typer.Typer(
     name="teo",

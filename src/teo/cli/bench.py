@@ -35,11 +35,10 @@ def bench(
 ) -> None:
     """Measure latency of one row and rows a second in batches; all systems in one run, by turns."""
     from teo.data import load_rows
-    from teo.folder import ModelFolder
+    from teo.loading import ModelFolder, locate
     from teo.runtime.bench import Ours, make_work, measure_growth, measure_start, race
-    from teo.runtime.locate import locate_model
 
-    folder = locate_model(model)
+    folder = locate(model)
     chosen = load_rows(data, path, split).rows[:rows]
     counts = threads or [1, 2]
     variant = ModelFolder.load(folder).variant

@@ -42,8 +42,8 @@ def calibrate(
     from teo.evaluation.calibration_report import summarise_calibration, write_report
 
     sets = []
-    for given in files:
-        path, share = _split(given)
+    for file in files:
+        path, share = _split(file)
         sets.append(CalibrationSet(path.stem, load_rows("jsonl", path).rows[:limit], share))
     report = run(model, sets, variant, rest_weight=REST_WEIGHT if rest_weight is None else rest_weight)
     if out is not None:
@@ -51,14 +51,15 @@ def calibrate(
     typer.echo(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else summarise_calibration(report))
 
 
-def _split(given: str) -> tuple[Path, float | None]:
-    path, colon, share = given.rpartition(":")
+def _split(file: str) -> tuple[Path, float | None]:
+    """Return the path and the share of FILE[:SHARE]."""
+    path, colon, share = file.rpartition(":")
     if not colon or not path:
-        return Path(given), None
+        return Path(file), None
     try:
         value = float(share)
     except ValueError:
-        return Path(given), None
+        return Path(file), None
     if not 0 <= value <= 1:
-        raise InputError(f"{given}: expected a share from 0 to 1 after the colon, found {share}")
+        raise InputError(f"{file}: expected a share from 0 to 1 after the colon, found {share}")
     return Path(path), value

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from typing import Annotated
 
 import typer
 
-from teo.cli.rewrite import load_rewriter, show_edits
-from teo.runtime.locate import has_default
+from teo.cli.show import show_edits, wants_colour
 
 SAMPLES: tuple[tuple[str, ...], ...] = (
     ("I think Batman is very handsome.", "The poster looks a bit like Ben Affleck.", "It is he who acted."),
@@ -50,20 +47,22 @@ def demo(
     runtime: Annotated[str, typer.Option(help="onnx, or torch for a folder that was not exported.")] = "onnx",
 ) -> None:
     """Show what the model makes of a few dialogues: edits in colour, confidence, time."""
+    from teo.loading import has_default, require_runtime
+    from teo.rewriter import Rewriter
+
     if model is None and not has_default():
         _show_by_hand()
         return
     started = time.perf_counter()
-    rewriter = load_rewriter(model, variant=variant, runtime=runtime)
+    rewriter = Rewriter.from_pretrained(model, variant=variant, runtime=require_runtime(runtime))
     loaded = time.perf_counter()
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for *history, utterance in SAMPLES:
         result = rewriter.rewrite(history, utterance)
         for turn in history:
             typer.echo(f"    {turn}")
         typer.echo(f"  > {utterance}")
         kept = "" if result.changed else "  (kept)"
-        typer.echo(f"  = {show_edits(utterance, result.edits, colour=colour)}{kept}")
+        typer.echo(f"  = {show_edits(utterance, result.edits, colour=wants_colour())}{kept}")
         typer.echo(f"    confidence {result.confidence:.2f}  {result.operations}".rstrip() + "\n")
     each = (time.perf_counter() - loaded) / len(SAMPLES)
     typer.echo(
@@ -73,17 +72,16 @@ def demo(
 
 
 def _show_by_hand() -> None:
-    """Show the samples with the rewrites of a person, and the edits derived from them."""
+    """Show the samples with a person's rewrites, and the edits derived from them."""
     from teo.alignment import derive_edits
     from teo.edits import format_operations
 
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for (*history, utterance), rewrite in zip(SAMPLES, BY_HAND, strict=True):
         script = derive_edits(utterance, rewrite)
         for turn in history:
             typer.echo(f"    {turn}")
         typer.echo(f"  > {utterance}")
-        typer.echo(f"  = {show_edits(utterance, script, colour=colour)}")
+        typer.echo(f"  = {show_edits(utterance, script, colour=wants_colour())}")
         typer.echo(f"    {format_operations(script.operations)}".rstrip() + "\n")
     typer.echo(
         "This installation has no embedded model: the rewrites above are a person's, with the edits derived from them. "

@@ -1,12 +1,15 @@
-"""`teo evaluate`: a variant's predictions on a dataset, its metrics and a report, in one folder."""
+"""`teo evaluate`: what a model predicts on a dataset, its metrics and a report, in one folder."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from teo.errors import InputError
 
 
 def evaluate(
@@ -19,13 +22,15 @@ def evaluate(
         Path | None, typer.Option(help="A model folder that training or export wrote; the embedded one by default.")
     ] = None,
     variant: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="teo, direct, gold, stage1, rfis, fast, fused, rerank, or all that the model can play.", metavar="NAME"
+            help="A bare pipeline (teo, direct, fast, fused), an ablation (gold, stage1, rfis, rerank), or all that "
+            "the model can run; by default what teo rewrite does, rules and thresholds included.",
+            metavar="NAME",
         ),
-    ] = "teo",
+    ] = None,
     abstain: Annotated[
-        bool, typer.Option("--abstain", help="Keep what the model's rules and thresholds keep, as teo rewrite does.")
+        bool, typer.Option("--abstain", help="With --variant: apply its rules and thresholds, as teo rewrite does.")
     ] = False,
     limit: Annotated[int | None, typer.Option(help="Only the first N rows.", metavar="N")] = None,
     batch_size: Annotated[int, typer.Option(help="Rows that the model reads at a time.", metavar="N")] = 32,
@@ -37,11 +42,9 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all metrics as JSON.")] = False,
 ) -> None:
-    """Evaluate a variant: predictions.jsonl, metrics.json, report.md and flow.png go to the output folder."""
-    from teo.errors import MissingExtraError
-    from teo.evaluation.evaluate import Request, evaluate
-    from teo.evaluation.every import EVERY, evaluate_every, format_variants
-    from teo.evaluation.summary import read_options, summarise
+    """Evaluate a model: predictions.jsonl, metrics.json, report.md and flow.png go to the output folder."""
+    from teo.evaluation.evaluate import EVERY, Request, evaluate, evaluate_every
+    from teo.evaluation.report import format_variants, summarise
 
     request = Request(
         data=data,
@@ -58,14 +61,21 @@ def evaluate(
         options=read_options(option or ()),
         abstain=abstain,
     )
-    try:
-        if variant == EVERY:
-            every = evaluate_every(request)
-            typer.echo(json.dumps(every, ensure_ascii=False) if as_json else format_variants(every), nl=as_json)
-            return
-        metrics = evaluate(request)
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "transformers"):
-            raise
-        raise MissingExtraError("evaluating a model", error.name, "train") from None
-    typer.echo(json.dumps(metrics, ensure_ascii=False) if as_json else summarise(metrics, out))
+    if variant == EVERY:
+        every = evaluate_every(request)
+        numbers = {name: evaluation.to_dict() for name, evaluation in every.items()}
+        typer.echo(json.dumps(numbers, ensure_ascii=False) if as_json else format_variants(every), nl=as_json)
+        return
+    evaluation = evaluate(request)
+    typer.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False) if as_json else summarise(evaluation, out))
+
+
+def read_options(pairs: Iterable[str]) -> dict[str, str]:
+    """Return NAME=VALUE pairs as a mapping."""
+    options = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError(f"option: expected NAME=VALUE such as history=last-two, found '{pair}'")
+        options[name] = value
+    return options

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from teo.errors import InputError
-
 
 def serve(
     *,
@@ -51,13 +49,12 @@ def serve(
 
     Without a token it binds to loopback only. Logs are JSON lines on stderr, without users' text.
     """
+    from teo.loading import require_runtime
     from teo.server.run import ModelChoice, require_server_libraries
     from teo.server.run import serve as run_server
     from teo.server.settings import ServerSettings
 
     require_server_libraries()
-    if runtime not in ("onnx", "torch"):
-        raise InputError(f"runtime: expected onnx or torch, found '{runtime}'")
     settings = ServerSettings(
         token=token or None,
         max_body=max_body,
@@ -70,5 +67,5 @@ def serve(
         request_timeout=request_timeout,
         log_text=log_text,
     )
-    choice = ModelChoice(model, variant, threads, "torch" if runtime == "torch" else "onnx")
+    choice = ModelChoice(model, variant, threads, require_runtime(runtime))
     run_server(choice, settings, host=host, port=port, workers=workers, allow_anonymous=allow_anonymous)

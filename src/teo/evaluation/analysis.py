@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from teo.alignment import derive_edits
 from teo.edits import EditScript, parse_operations
+from teo.evaluation.predict import PredictedRow
 from teo.metrics.base import Example
 from teo.metrics.breakdown import KINDS, kind_of
 from teo.units import scoring_units
@@ -20,11 +22,6 @@ FAULTS = ("over_rewritten", "left_unchanged", "misplaced", "words_missing", "wor
 def operations_match(operations: str, gold: str) -> bool:
     """Tell whether two strings in the paper's notation say the same, in scoring units; case alone is no operation."""
     return _keys(operations) == _keys(gold)
-
-
-def rewrite_matches(record: Mapping[str, Any]) -> bool:
-    """Tell whether a row's prediction is its reference, as EM counts it."""
-    return scoring_units(record["prediction"]) == scoring_units(record["reference"])
 
 
 def fault_of(example: Example) -> str:
@@ -42,32 +39,54 @@ def fault_of(example: Example) -> str:
     return "misplaced"
 
 
-def analyse_errors(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ErrorAnalysis:
+    """How the wrong rows divide."""
+
+    rows: int
+    needed: Mapping[str, int]
+    """By what the utterance needed."""
+    faults: Mapping[str, int]
+    """By what is wrong with the rewrite."""
+    operations: Mapping[str, int]
+    """By the kind of operation at fault; a row may have both."""
+
+    @property
+    def insertion_share(self) -> float | None:
+        """The share of insertions among the operations at fault; None without any."""
+        total = sum(self.operations.values())
+        return self.operations["insertion"] / total if total else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and the share, ready for JSON."""
+        return {**asdict(self), "insertion_share": self.insertion_share}
+
+
+def analyse_errors(rows: Sequence[PredictedRow]) -> ErrorAnalysis:
     """Return how the wrong rows divide: by what they needed, by what is wrong, by the kind of operation at fault."""
     needed, faults, kinds = Counter[str](), Counter[str](), Counter[str]()
-    for record in records:
-        example = _example(record)
-        if example.prediction == example.reference:
+    for row in rows:
+        if row.is_right:
             continue
+        texts = (tuple(scoring_units(text)) for text in (row.current, row.reference, row.prediction))
+        example = Example(*texts)
         needed[kind_of(example)] += 1
         faults[fault_of(example)] += 1
         kinds.update(_kinds_at_fault(example))
-    wrong = needed.total()
-    return {
-        "rows": wrong,
-        "needed": {kind: needed[kind] for kind in KINDS},
-        "faults": {fault: faults[fault] for fault in FAULTS},
-        "operations": {kind: kinds[kind] for kind in ("insertion", "replacement")},
-        "insertion_share": kinds["insertion"] / kinds.total() if kinds else None,
-    }
+    return ErrorAnalysis(
+        needed.total(),
+        {kind: needed[kind] for kind in KINDS},
+        {fault: faults[fault] for fault in FAULTS},
+        {kind: kinds[kind] for kind in ("insertion", "replacement")},
+    )
 
 
 def _kinds_at_fault(example: Example) -> set[str]:
     """Return whether insertions, replacements or both differ, in text or in place, from what was needed."""
     current = " ".join(example.current)
     wanted = _positioned(derive_edits(current, " ".join(example.reference)))
-    found = _positioned(derive_edits(current, " ".join(example.prediction)))
-    return {kind for kind, *_ in wanted ^ found}
+    made = _positioned(derive_edits(current, " ".join(example.prediction)))
+    return {kind for kind, *_ in wanted ^ made}
 
 
 def _positioned(script: EditScript) -> set[tuple[str, int, str, str]]:
@@ -78,13 +97,8 @@ def _positioned(script: EditScript) -> set[tuple[str, int, str, str]]:
 
 
 def _keys(operations: str) -> list[Key]:
-    read = (
-        (tuple(scoring_units(one.old)), tuple(scoring_units(one.new)))
-        for one in parse_operations(operations).operations
+    keys = (
+        (tuple(scoring_units(operation.old)), tuple(scoring_units(operation.new)))
+        for operation in parse_operations(operations).operations
     )
-    return [key for key in read if key[0] != key[1]]
-
-
-def _example(record: Mapping[str, Any]) -> Example:
-    texts = (tuple(scoring_units(record[name])) for name in ("current", "reference", "prediction"))
-    return Example(*texts)
+    return [key for key in keys if key[0] != key[1]]

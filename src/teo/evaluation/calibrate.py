@@ -13,27 +13,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from teo.calibration import (
+from teo.abstain import Calibration, Thresholds, language_of
+from teo.data.row import Row
+from teo.errors import InputError
+from teo.evaluation.curves import (
     Bin,
-    Calibration,
     RiskPoint,
-    Thresholds,
     area_under_risk,
     choose_threshold,
     expected_calibration_error,
     fit_isotonic,
-    language_of,
     reliability,
     risk_coverage,
 )
-from teo.data.row import Row
-from teo.errors import InputError
-from teo.evaluation.abstain import ask
-from teo.folder import ModelFolder
-from teo.loading import System
-from teo.own_text import edits_of
-from teo.pipelines import Prediction, find_variant, require_roles
-from teo.units import scoring_units
+from teo.evaluation.predict import answer_rows
+from teo.loading import open_model
+from teo.rewriter import Answer, Rewriter
+from teo.units import is_exact_match
 
 _FEWEST = 40
 """Rows that a curve needs at least."""
@@ -115,23 +111,24 @@ def calibrate(
     model: Path, sets: Sequence[CalibrationSet], variant: str | None = None, *, rest_weight: float = REST_WEIGHT
 ) -> CalibrationReport:
     """Fit a model's confidence, write curve and thresholds into its teo.json, and return what they are worth."""
-    system = System.load(model)
-    chosen = find_variant(variant or system.folder.variant)
-    require_roles(chosen, system, tuple(system.folder.roles), str(model))
-    measured = [judge_rows(system, chosen.name, one.rows, rest_weight) for one in sets]
-    asked = [outcome for each in measured for outcome in each if outcome.asked]
+    opened = open_model(model)
+    rewriter = Rewriter.of_model(opened, variant)
+    measured = [judge_rows(rewriter, part.rows, rest_weight) for part in sets]
+    asked = [outcome for outcomes in measured for outcome in outcomes if outcome.asked]
     if len(asked) < _FEWEST:
         raise InputError(f"calibration: expected at least {_FEWEST} rows that the model is asked, found {len(asked)}")
     curve = _fit(asked, rest_weight)
-    thresholds = choose_thresholds(curve, [(one.share, each) for one, each in zip(sets, measured, strict=True)])
-    stored = dict(system.folder.extra.get("calibration", {}))
-    stored[chosen.name] = {**curve.to_dict(), **thresholds.to_dict()}
-    folder: ModelFolder = replace(system.folder, extra={**system.folder.extra, "calibration": stored})
-    folder.save(model)
-    confidences, right = _held_out_confidences(asked), [one.right for one in asked]
+    shares = [part.share for part in sets]
+    thresholds = choose_thresholds(curve, list(zip(shares, measured, strict=True)))
+    stored = {
+        **opened.folder.extra.get("calibration", {}),
+        rewriter.variant: {**curve.to_dict(), **thresholds.to_dict()},
+    }
+    replace(opened.folder, extra={**opened.folder.extra, "calibration": stored}).save(opened.path)
+    confidences, right = _held_out_confidences(asked), [outcome.right for outcome in asked]
     points = risk_coverage(confidences, right)
     return CalibrationReport(
-        variant=chosen.name,
+        variant=rewriter.variant,
         rows=len(asked),
         threshold=thresholds.default,
         thresholds=dict(thresholds.by_language),
@@ -140,14 +137,14 @@ def calibrate(
         half_risk=next(point.risk for point in points if point.coverage >= 0.5),
         reliability=tuple(reliability(confidences, right)),
         risk_coverage=tuple(points),
-        sets=tuple(_report(one, curve, each, thresholds) for one, each in zip(sets, measured, strict=True)),
+        sets=tuple(_report(*pair, curve, thresholds) for pair in zip(sets, measured, strict=True)),
     )
 
 
-def judge_rows(system: System, variant: str, rows: Sequence[Row], rest_weight: float = REST_WEIGHT) -> list[Outcome]:
-    """Return what a pipeline does with each row, in order; those that a rule keeps it is not asked."""
-    predictions = ask(find_variant(variant), system, rows)
-    return [_outcome(row, one, rest_weight) for row, one in zip(rows, predictions, strict=True)]
+def judge_rows(rewriter: Rewriter, rows: Sequence[Row], rest_weight: float = REST_WEIGHT) -> list[Outcome]:
+    """Return what a rewriter does with each row, in order, were there no threshold."""
+    answers = answer_rows(rewriter, rows, min_confidence=0.0)
+    return [_outcome(row, answer, rest_weight) for row, answer in zip(rows, answers, strict=True)]
 
 
 def choose_thresholds(curve: Calibration, sets: Sequence[tuple[float | None, Sequence[Outcome]]]) -> Thresholds:
@@ -160,60 +157,62 @@ def choose_thresholds(curve: Calibration, sets: Sequence[tuple[float | None, Seq
         if share is None or not outcomes:
             continue
         language = _language(outcomes)
-        found = _threshold(curve, [one for one in outcomes if one.complete and one.language == language], share)
-        by_language[language] = max(found, by_language.get(language, 0.0))
+        complete = [outcome for outcome in outcomes if outcome.complete and outcome.language == language]
+        by_language[language] = max(_threshold(curve, complete, share), by_language.get(language, 0.0))
     return Thresholds(max(by_language.values(), default=0.0), by_language)
 
 
-def _outcome(row: Row, prediction: Prediction | None, rest_weight: float) -> Outcome:
-    """Return what became of a row, by a pipeline's prediction or, without one, by rule."""
-    utterance, reference = row.dialogue.utterance, scoring_units(row.rewrite)
-    script = edits_of(utterance, row.dialogue, prediction.rewrite if prediction else "")
+def _outcome(row: Row, answer: Answer, rest_weight: float) -> Outcome:
+    """Return what became of a row."""
     return Outcome(
-        score=prediction.evidence(rest_weight) if prediction else 0.0,
-        right=scoring_units(script.apply(utterance)) == reference,
-        complete=scoring_units(utterance) == reference,
-        changed=bool(script),
+        score=answer.prediction.score(rest_weight) if answer.prediction else 0.0,
+        right=is_exact_match(answer.record.rewrite, row.rewrite),
+        complete=is_exact_match(row.dialogue.utterance, row.rewrite),
+        changed=answer.record.changed,
         language=language_of(row.dialogue),
-        asked=prediction is not None,
+        asked=answer.prediction is not None,
     )
 
 
 def _language(outcomes: Sequence[Outcome]) -> str:
-    return Counter(one.language for one in outcomes).most_common(1)[0][0]
+    return Counter(outcome.language for outcome in outcomes).most_common(1)[0][0]
 
 
 def _fit(outcomes: Sequence[Outcome], rest_weight: float = 1.0) -> Calibration:
-    return fit_isotonic([one.score for one in outcomes], [one.right for one in outcomes], rest_weight=rest_weight)
+    scores, right = [outcome.score for outcome in outcomes], [outcome.right for outcome in outcomes]
+    return fit_isotonic(scores, right, rest_weight=rest_weight)
 
 
 def _threshold(curve: Calibration, complete: Sequence[Outcome], share: float) -> float:
     if not complete:
         return 0.0
-    confidences = [curve.confidence(one.score) for one in complete]
-    return choose_threshold(confidences, [one.changed for one in complete], share=share)
+    confidences = [curve.confidence(outcome.score) for outcome in complete]
+    return choose_threshold(confidences, [outcome.changed for outcome in complete], share=share)
 
 
 def _held_out_confidences(outcomes: Sequence[Outcome]) -> list[float]:
     """Return each row's confidence by a curve that was fitted to the half of the rows that it is not in."""
     confidences = [0.0] * len(outcomes)
-    for told in (0, 1):
-        curve = _fit(outcomes[1 - told :: 2])
-        confidences[told::2] = [curve.confidence(one.score) for one in outcomes[told::2]]
+    for half in (0, 1):
+        curve = _fit(outcomes[1 - half :: 2])
+        confidences[half::2] = [curve.confidence(outcome.score) for outcome in outcomes[half::2]]
     return confidences
 
 
-def _report(one: CalibrationSet, curve: Calibration, outcomes: Sequence[Outcome], thresholds: Thresholds) -> SetReport:
-    made = [each.changed and curve.confidence(each.score) >= thresholds.of_language(each.language) for each in outcomes]
-    right = [each.right if makes == each.changed else each.complete for each, makes in zip(outcomes, made, strict=True)]
-    complete = [makes for each, makes in zip(outcomes, made, strict=True) if each.complete]
-    incomplete = [makes for each, makes in zip(outcomes, made, strict=True) if not each.complete]
+def _report(part: CalibrationSet, outcomes: Sequence[Outcome], curve: Calibration, thresholds: Thresholds) -> SetReport:
+    right: list[bool] = []
+    complete: list[bool] = []
+    incomplete: list[bool] = []
+    for outcome in outcomes:
+        made = outcome.changed and curve.confidence(outcome.score) >= thresholds.of_language(outcome.language)
+        right.append(outcome.right if made == outcome.changed else outcome.complete)
+        (complete if outcome.complete else incomplete).append(made)
     return SetReport(
-        name=one.name,
+        name=part.name,
         language=_language(outcomes) if outcomes else "-",
-        share=one.share,
+        share=part.share,
         rows=len(outcomes),
-        em_without=_share([each.right for each in outcomes]) or 0.0,
+        em_without=_share([outcome.right for outcome in outcomes]) or 0.0,
         em=_share(right) or 0.0,
         complete_changed=_share(complete),
         incomplete_kept=None if not incomplete else 1 - (_share(incomplete) or 0.0),

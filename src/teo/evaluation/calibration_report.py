@@ -1,4 +1,4 @@
-"""What a calibration leaves on disk: its numbers, a report in Markdown, and two pictures."""
+"""The files of a calibration: its numbers, a report in Markdown, and two pictures."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
-from teo.calibration import LANGUAGES, RiskPoint
+from teo.abstain import LANGUAGES
 from teo.errors import InputError, MissingExtraError
 from teo.evaluation.calibrate import CalibrationReport, SetReport
+from teo.evaluation.curves import RiskPoint
 from teo.evaluation.plots import draw_reliability, draw_risk_coverage
 from teo.evaluation.report import format_table, percent
 from teo.files import write_json, write_text
@@ -49,15 +50,15 @@ def format_calibration(report: CalibrationReport) -> str:
         "Shares in percent.",
         format_table(
             ("set", "language", "rows", "EM without", "EM", "may be changed", "complete changed", "incomplete kept"),
-            (_set(one) for one in report.sets),
+            map(_set, report.sets),
         ),
         "## Reliability",
         f"![reliability diagram]({_RELIABILITY})",
         format_table(
             ("confidence", "share of rows", "mean confidence", "right"),
             (
-                (f"{one.low:.3f} to {one.high:.3f}", percent(one.share), percent(one.confidence), percent(one.accuracy))
-                for one in report.reliability
+                (f"{part.low:.3f} to {part.high:.3f}", *map(percent, (part.share, part.confidence, part.accuracy)))
+                for part in report.reliability
             ),
         ),
         "## Risk and coverage",
@@ -74,11 +75,11 @@ def summarise_calibration(report: CalibrationReport) -> str:
         f"{report.variant}: thresholds {thresholds}; expected calibration error {report.calibration_error:.3f}, "
         f"area under risk and coverage {report.risk_area:.3f}"
     ]
-    for one in report.sets:
+    for part in report.sets:
         lines.append(
-            f"{one.name} ({one.language}): {one.rows} rows, EM {one.em_without:.4f} without threshold, "
-            f"{one.em:.4f} with it; complete changed {_percent(one.complete_changed)}, "
-            f"incomplete kept {_percent(one.incomplete_kept)}"
+            f"{part.name} ({part.language}): {part.rows} rows, EM {part.em_without:.4f} without threshold, "
+            f"{part.em:.4f} with it; complete changed {_percent(part.complete_changed)}, "
+            f"incomplete kept {_percent(part.incomplete_kept)}"
         )
     return "\n".join(lines)
 
@@ -88,17 +89,17 @@ def _thresholds(report: CalibrationReport) -> Iterable[tuple[str, str]]:
         yield language, f"{report.thresholds.get(language, report.threshold):.4f}"
 
 
-def _set(one: SetReport) -> tuple[object, ...]:
-    shares = (one.em_without, one.em, one.share, one.complete_changed, one.incomplete_kept)
-    return (one.name, one.language, one.rows, *map(percent, shares))
+def _set(part: SetReport) -> tuple[object, ...]:
+    shares = (part.em_without, part.em, part.share, part.complete_changed, part.incomplete_kept)
+    return (part.name, part.language, part.rows, *map(percent, shares))
 
 
 def _risks(points: Iterable[RiskPoint]) -> Iterable[tuple[str, ...]]:
     """Return the first point at each tenth of coverage; points that answer several rows at once may skip some."""
     listed = list(points)
-    reached = [next(one for one in listed if one.coverage >= tenth - 1e-9) for tenth in _COVERAGES]
-    for one in dict.fromkeys(reached):
-        yield percent(one.coverage), f"{one.confidence:.4f}", percent(one.risk)
+    reached = [next(point for point in listed if point.coverage >= tenth - 1e-9) for tenth in _COVERAGES]
+    for point in dict.fromkeys(reached):
+        yield percent(point.coverage), f"{point.confidence:.4f}", percent(point.risk)
 
 
 def _percent(share: float | None) -> str:

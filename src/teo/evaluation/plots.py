@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from teo.calibration import Bin, RiskPoint
 from teo.errors import MissingExtraError
+from teo.evaluation.curves import Bin, RiskPoint
 from teo.files import write_whole
 from teo.metrics.flow import StageFlow
 
@@ -37,11 +37,11 @@ def draw_reliability(bins: Sequence[Bin], path: Path) -> None:
     """Write the reliability diagram as a PNG: the share of right rewrites in each range of confidence."""
     figure, axes = _figure("drawing the reliability diagram")
     axes.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1, label="what confidence says")
-    widths = [one.high - one.low for one in bins]
-    right = [one.accuracy for one in bins]
-    axes.bar([one.low for one in bins], right, widths, align="edge", alpha=0.35, edgecolor="white", label="right")
-    sizes = [10 + 300 * one.share for one in bins]
-    axes.scatter([one.confidence for one in bins], right, sizes, zorder=3, label="mean confidence, size by rows")
+    widths = [part.high - part.low for part in bins]
+    right = [part.accuracy for part in bins]
+    axes.bar([part.low for part in bins], right, widths, align="edge", alpha=0.35, edgecolor="white", label="right")
+    sizes = [10 + 300 * part.share for part in bins]
+    axes.scatter([part.confidence for part in bins], right, sizes, zorder=3, label="mean confidence, size by rows")
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="share of right rewrites")
     axes.legend(fontsize=8, loc="upper left")
     _save(figure, path)
@@ -50,9 +50,13 @@ def draw_reliability(bins: Sequence[Bin], path: Path) -> None:
 def draw_risk_coverage(points: Sequence[RiskPoint], path: Path) -> None:
     """Write the risk-coverage curve as a PNG: how many of the surest rewrites are wrong, for any share of them."""
     figure, axes = _figure("drawing the risk-coverage curve")
-    axes.step([0, *(one.coverage for one in points)], [points[0].risk, *(one.risk for one in points)], where="pre")
+    axes.step(
+        [0, *(point.coverage for point in points)], [points[0].risk, *(point.risk for point in points)], where="pre"
+    )
     axes.axhline(points[-1].risk, color="grey", linestyle="--", linewidth=1, label="all rows")
-    axes.set(xlim=(0, 1), ylim=(0, None), xlabel="coverage: share of rows answered", ylabel="risk: share of wrong ones")
+    axes.set(
+        xlim=(0, 1), ylim=(0, None), xlabel="coverage: share of rows answered", ylabel="risk: share of wrong rewrites"
+    )
     axes.legend(fontsize=8, loc="lower right")
     _save(figure, path)
 

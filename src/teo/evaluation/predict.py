@@ -1,12 +1,12 @@
-"""predict(...): a variant's rewrites of a dataset, written row by row so that a stopped run goes on where it was."""
+"""predict(...): a dataset's rows with what was predicted for them, stored row by row so that a stopped run goes on."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,11 +15,14 @@ from teo.data.row import Row
 from teo.edits import Order, format_operations
 from teo.errors import InputError, TeoError
 from teo.files import write_json
-from teo.pipelines import Prediction, Variant
-from teo.stages import Cast
+from teo.layouts import Truncation
+from teo.pipelines import Prediction
+from teo.rewriter import Answer, Rewriter
+from teo.units import is_exact_match
 
 PREDICTIONS, SETTINGS = "predictions.jsonl", "settings.json"
-Record = dict[str, Any]
+THRESHOLD_SUFFIX = "+threshold"
+"""Ends the name of a variant that was measured with the rules and thresholds of `teo rewrite`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Settings:
     options: dict[str, str]
     data_hash: str
     variant: str
+    """The pipeline or ablation; with `THRESHOLD_SUFFIX` where rules and thresholds were applied."""
     model: str
     """The name of the model's folder."""
     model_hash: str
@@ -39,9 +43,74 @@ class Settings:
     """fp32, bf16 or int8."""
 
 
+@dataclass(frozen=True, slots=True)
+class PredictedRow:
+    """A line of `predictions.jsonl`: a row of a dataset, and what was predicted for it."""
+
+    id: str
+    history: tuple[str, ...]
+    current: str
+    reference: str
+    prediction: str
+    operations: str | None
+    """What was proposed, in the paper's notation; None where the variant has no operations."""
+    gold_operations: str
+    well_formed: bool = True
+    scores: Mapping[str, float] = field(default_factory=dict)
+    truncated: Truncation = field(default_factory=Truncation)
+    detail: Mapping[str, str | int] = field(default_factory=dict)
+    """What only some variants have, each under a key of its own in the line."""
+
+    @classmethod
+    def of_prediction(cls, row: Row, prediction: Prediction, order: Order) -> PredictedRow:
+        """Return the row with a bare pipeline's or ablation's prediction."""
+        return cls(
+            *_gold(row),
+            prediction.rewrite,
+            prediction.operations,
+            _gold_operations(row, order),
+            prediction.well_formed,
+            {name: round(score, 5) for name, score in prediction.scores.items()},
+            prediction.truncation,
+            prediction.detail,
+        )
+
+    @classmethod
+    def of_answer(cls, row: Row, answer: Answer, order: Order) -> PredictedRow:
+        """Return the row with what a rewriter answers."""
+        record, prediction = answer.record, answer.prediction
+        if prediction is None:
+            return cls(*_gold(row), record.rewrite, "", _gold_operations(row, order), truncated=record.truncated)
+        predicted = cls.of_prediction(row, prediction, order)
+        return replace(predicted, prediction=record.rewrite, truncated=record.truncated)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> PredictedRow:
+        """Return the row that a line holds; raises KeyError, TypeError or ValueError where it holds something else."""
+        known = dict(stored)
+        history, truncated = tuple(known.pop("history", ())), Truncation(**known.pop("truncated"))
+        names = [name for name in cls.__slots__ if name not in ("history", "truncated", "detail")]
+        values = {name: known.pop(name) for name in names}
+        return cls(**values, history=history, truncated=truncated, detail=known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line, ready for JSON."""
+        line = asdict(self)
+        detail = line.pop("detail")
+        return {**line, "history": list(self.history), **detail}
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the prediction is the reference, as EM counts it."""
+        return is_exact_match(self.prediction, self.reference)
+
+
+Predictor = Callable[[Sequence[Row]], list[PredictedRow]]
+"""What predicts rows: a bare variant, or a rewriter with its rules and thresholds."""
+
+
 def predict(
-    cast: Cast,
-    variant: Variant,
+    predictor: Predictor,
     rows: Sequence[Row],
     out: Path,
     settings: Settings,
@@ -49,45 +118,35 @@ def predict(
     chunk: int = 256,
     run: Mapping[str, Any] | None = None,
     progress: TextIO | None = None,
-) -> list[Record]:
-    """Return the predictions of the rows, from `out` where they are there already, from the model where not.
+) -> list[PredictedRow]:
+    """Return the predicted rows, from `out` where they are there already, from the model where not.
 
     `chunk` rows are predicted and appended at a time; `run` is stored beside the settings and not compared.
     """
     done = resume(out, rows, settings, run or {})
     shown = Progress(len(rows), len(done), progress or sys.stderr)
     for start in range(len(done), len(rows), chunk):
-        part = rows[start : start + chunk]
-        predictions = variant.run(cast, part, settings.seed)
-        records = [as_record(row, one, cast.order) for row, one in zip(part, predictions, strict=True)]
-        _append(out / PREDICTIONS, records)
-        done += records
-        shown.advance(len(records))
+        predicted = predictor(rows[start : start + chunk])
+        _append(out / PREDICTIONS, predicted)
+        done += predicted
+        shown.advance(len(predicted))
     shown.finish()
     return done[: len(rows)]
 
 
-def as_record(row: Row, prediction: Prediction, order: Order) -> Record:
-    """Return the line of `predictions.jsonl` for one row."""
-    gold = derive_edits(row.dialogue.utterance, row.rewrite).operations
-    truncation = prediction.truncation
-    return {
-        "id": row.id,
-        "history": list(row.dialogue.history),
-        "current": row.dialogue.utterance,
-        "reference": row.rewrite,
-        "prediction": prediction.rewrite,
-        "operations": prediction.operations,
-        "gold_operations": format_operations(gold, order),
-        "well_formed": prediction.well_formed,
-        "scores": {name: round(score, 5) for name, score in prediction.scores.items()},
-        "truncated": {"turns": truncation.turns, "characters": truncation.characters},
-        **prediction.detail,
-    }
+def answer_rows(rewriter: Rewriter, rows: Sequence[Row], min_confidence: float | None = None) -> list[Answer]:
+    """Return what a rewriter answers to each row, in order: what a user gets."""
+    answers = []
+    dialogues = [row.dialogue for row in rows]
+    for answer in rewriter.answer_many(dialogues, max(1, len(rows)), min_confidence=min_confidence):
+        if isinstance(answer, TeoError):
+            raise answer
+        answers.append(answer)
+    return answers
 
 
-def resume(out: Path, rows: Sequence[Row], settings: Settings, run: Mapping[str, Any]) -> list[Record]:
-    """Return the predictions that `out` holds for these rows; a folder of other settings is refused."""
+def resume(out: Path, rows: Sequence[Row], settings: Settings, run: Mapping[str, Any]) -> list[PredictedRow]:
+    """Return the predicted rows that `out` holds for these rows; a folder of other settings is refused."""
     file = out / PREDICTIONS
     stored = _read_settings(out)
     if stored is not None:
@@ -101,13 +160,13 @@ def resume(out: Path, rows: Sequence[Row], settings: Settings, run: Mapping[str,
     if stored is None:
         write_json(out / SETTINGS, {"settings": asdict(settings), "run": dict(run)})
     done = _read_whole_lines(file)
-    for number, (record, row) in enumerate(zip(done, rows, strict=False), start=1):  # --limit may be shorter
-        if record.get("id") != row.id or record.get("current") != row.dialogue.utterance:
+    for number, (stored_row, row) in enumerate(zip(done, rows, strict=False), start=1):  # --limit may be shorter
+        if (stored_row.id, stored_row.current) != (row.id, row.dialogue.utterance):
             raise InputError(f"{file}:{number}: expected the row '{row.id}', found another; choose another --out")
     return done
 
 
-def _read_settings(out: Path) -> Record | None:
+def _read_settings(out: Path) -> dict[str, Any] | None:
     file = out / SETTINGS
     if not file.is_file():
         return None
@@ -120,14 +179,14 @@ def _read_settings(out: Path) -> Record | None:
     return stored
 
 
-def _require_equal(out: Path, stored: Record, wanted: Record) -> None:
+def _require_equal(out: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     different = [name for name in wanted if stored.get(name) != wanted[name]]
     if different:
         listed = ", ".join(f"{name}: {stored.get(name)!r} there, {wanted[name]!r} asked for" for name in different)
         raise InputError(f"{out}: holds predictions of other settings ({listed}); choose another --out or delete it")
 
 
-def _read_whole_lines(file: Path) -> list[Record]:
+def _read_whole_lines(file: Path) -> list[PredictedRow]:
     """Return the rows of a file; a last line that a stopped run did not finish is cut off."""
     if not file.exists():
         return []
@@ -136,20 +195,18 @@ def _read_whole_lines(file: Path) -> list[Record]:
     if whole < len(data):
         with file.open("r+b") as stream:
             stream.truncate(whole)
-    records = []
+    rows = []
     for number, line in enumerate(data[:whole].splitlines(), start=1):
         try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
-            raise InputError(f"{file}:{number}: expected a JSON object, found something else; choose another --out")
-        records.append(record)
-    return records
+            rows.append(PredictedRow.from_dict(json.loads(line)))
+        except (ValueError, KeyError, TypeError):
+            message = f"{file}:{number}: expected a predicted row, found something else; choose another --out"
+            raise InputError(message) from None
+    return rows
 
 
-def _append(file: Path, records: Sequence[Record]) -> None:
-    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+def _append(file: Path, rows: Sequence[PredictedRow]) -> None:
+    text = "".join(json.dumps(row.to_dict(), ensure_ascii=False) + "\n" for row in rows)
     try:
         with file.open("ab") as stream:
             stream.write(text.encode("utf-8", "surrogatepass"))
@@ -164,7 +221,7 @@ class Progress:
         self.total, self.done, self.stream = total, done, stream
         self._first, self._started = done, time.monotonic()
         self._live = stream.isatty()
-        self._said = done
+        self._reported = done
         if done:
             stream.write(
                 f"{done} of {total} rows are there already\n" if done < total else "all rows are there already\n"
@@ -178,8 +235,8 @@ class Progress:
         if self._live:
             self.stream.write(f"\r{text:<40}")
             self.stream.flush()
-        elif self.done - self._said >= self.total / 10 or self.done == self.total:
-            self._said = self.done
+        elif self.done - self._reported >= self.total / 10 or self.done == self.total:
+            self._reported = self.done
             self.stream.write(f"{text}\n")
             self.stream.flush()
 
@@ -187,3 +244,11 @@ class Progress:
         """End the line."""
         if self._live and self.done > self._first:
             self.stream.write("\n")
+
+
+def _gold(row: Row) -> tuple[str, tuple[str, ...], str, str]:
+    return row.id, row.dialogue.history, row.dialogue.utterance, row.rewrite
+
+
+def _gold_operations(row: Row, order: Order) -> str:
+    return format_operations(derive_edits(row.dialogue.utterance, row.rewrite).operations, order)

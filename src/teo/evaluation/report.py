@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
+from pathlib import Path
 
-from teo.evaluation.analysis import rewrite_matches
+from teo.evaluation.analysis import ErrorAnalysis
+from teo.evaluation.measures import Evaluation, Measures
+from teo.evaluation.predict import PredictedRow
+from teo.metrics import ScoreReport, StageFlow
 
 EXAMPLES = 20
 """How many wrong rows a report shows, evenly drawn from all of them."""
@@ -30,25 +34,55 @@ _SHOWN = {
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
-def format_report(metrics: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> str:
+def format_report(evaluation: Evaluation, rows: Sequence[PredictedRow]) -> str:
     """Return the report as Markdown."""
-    settings = metrics["settings"]
+    settings, measures = evaluation.settings, evaluation.measures
+    signatures = dict.fromkeys(map(str, measures.scores.signatures.values()))
     parts = [
-        f"# {settings['variant']} on {settings['data']} ({settings['split']})",
-        f"{metrics['n']} rows. Shares and scores in percent; intervals are 95%.",
-        _scores(metrics),
+        f"# {settings.variant} on {settings.data} ({settings.split})",
+        f"pipeline: {evaluation.pipeline}",
+        f"{measures.scores.n} rows. Shares and scores in percent; intervals are 95%.",
+        _scores(measures),
         "## What the utterances needed",
-        _needs(metrics),
-        *_flow(metrics["stage_flow"]),
+        _needs(measures),
+        *_flow(measures.flow),
         "## Errors",
-        _errors(metrics["errors"]),
-        *_examples(records),
+        _errors(measures.errors),
+        *_examples(rows),
         "## Settings",
-        format_table(("setting", "value"), _settings(metrics)),
+        format_table(("setting", "value"), _settings(evaluation)),
         "## Signatures",
-        "\n".join(f"- `{signature}`" for signature in dict.fromkeys(metrics["signatures"].values())),
+        "\n".join(f"- `{signature}`" for signature in signatures),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def summarise(evaluation: Evaluation, out: Path) -> str:
+    """Return the numbers to look at first, and where the rest is."""
+    settings, scores = evaluation.settings, evaluation.measures.scores
+    lines = [
+        f"{settings.variant} on {settings.data} ({settings.split}), {scores.n} rows, in percent",
+        f"pipeline: {evaluation.pipeline}",
+        f"EM {percent(scores['em'])} ({_interval(scores, 'em')})  "
+        f"complete {percent(scores['em_complete'])}  incomplete {percent(scores['em_incomplete'])}",
+        f"BLEU-4 {percent(scores['bleu4'])}  ROUGE-2 {percent(scores['rouge2'])}  F1 {percent(scores['run_f1'])}",
+    ]
+    flow = evaluation.measures.flow
+    if flow is not None:
+        lines.append(f"stage-1 EM {percent(flow.stage1_em)}  E2C {percent(flow.e2c)}  C2E {percent(flow.c2e)}")
+    return "\n".join([*lines, f"written to {out}"])
+
+
+def format_variants(evaluations: Mapping[str, Evaluation]) -> str:
+    """Return a Markdown table with a line for each variant, in percent."""
+    head = ("variant", "EM", "95% interval", "complete", "incomplete", "BLEU-4", "F1", "stage-1 EM", "E2C", "C2E")
+    rows = []
+    for name, evaluation in evaluations.items():
+        scores, flow = evaluation.measures.scores, evaluation.measures.flow
+        shown = map(percent, (scores[key] for key in ("em_complete", "em_incomplete", "bleu4", "run_f1")))
+        rates = map(percent, (flow.stage1_em, flow.e2c, flow.c2e) if flow else (None, None, None))
+        rows.append((name, percent(scores["em"]), _interval(scores, "em"), *shown, *rates))
+    return format_table(head, rows) + "\n"
 
 
 def percent(value: float | None) -> str:
@@ -56,96 +90,98 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def _scores(metrics: Mapping[str, Any]) -> str:
-    groups = metrics["groups"]
+def _interval(scores: ScoreReport, name: str) -> str:
+    low, high = scores.intervals.get(name, (None, None))
+    return "-" if low is None else f"{percent(low)} to {percent(high)}"
+
+
+def _scores(measures: Measures) -> str:
     rows = []
     for name, title in _SHOWN.items():
-        low, high = metrics["intervals"].get(name, (None, None))
-        interval = "-" if low is None else f"{percent(low)} to {percent(high)}"
-        # A complete utterance has nothing to restore: an F-score of it says nothing.
-        complete = None if title.startswith("Restoration") else groups["complete"].get(name)
-        apart = percent(complete), percent(groups["incomplete"].get(name))
-        rows.append((title, percent(metrics[name]), interval, *apart))
+        parts = {key: None if part is None else part[name] for key, part in measures.groups.items()}
+        if title.startswith("Restoration"):  # a complete utterance has nothing to restore: an F-score says nothing
+            parts["complete"] = None
+        apart = percent(parts["complete"]), percent(parts["incomplete"])
+        rows.append((title, percent(measures.scores[name]), _interval(measures.scores, name), *apart))
     return format_table(("metric", "all", "interval", "complete", "incomplete"), rows)
 
 
-def _needs(metrics: Mapping[str, Any]) -> str:
-    broken = metrics["breakdown"]
-    rows = [
-        (name.replace("_", " "), one["n"], percent(one["em"])) for name, one in broken.items() if isinstance(one, dict)
-    ]
+def _needs(measures: Measures) -> str:
+    scores = measures.scores
+    rows = [(name.replace("_", " "), count, percent(scores[f"em_{name}"])) for name, count in scores.groups.items()]
     rates = (
-        f"Complete utterances changed: {percent(broken['over_rewrite_rate'])}%. "
-        f"Incomplete utterances left unchanged: {percent(broken['under_rewrite_rate'])}%. "
-        f"Rows whose oldest turns were dropped: {metrics['truncated_rows']}. "
-        f"Rows with operations that could not be read or placed: {metrics['not_well_formed_rows']}."
+        f"Complete utterances changed: {percent(scores['over_rewrite_rate'])}%. "
+        f"Incomplete utterances left unchanged: {percent(scores['under_rewrite_rate'])}%. "
+        f"Rows whose oldest turns were dropped: {measures.truncated_rows}. "
+        f"Rows with operations that could not be parsed or placed: {measures.not_well_formed_rows}."
     )
-    if "chosen" in metrics:
-        listed = ", ".join(f"{kind} {count}" for kind, count in sorted(metrics["chosen"].items()))
+    if measures.chosen:
+        listed = ", ".join(f"{kind} {count}" for kind, count in sorted(measures.chosen.items()))
         rates += f" Candidates chosen: {listed}."
     return f"{format_table(('utterance', 'rows', 'EM'), rows)}\n\n{rates}"
 
 
-def _flow(flow: Mapping[str, Any] | None) -> list[str]:
+def _flow(flow: StageFlow | None) -> list[str]:
     if flow is None:
         return []
     cells = format_table(
         ("", "rewrite wrong", "rewrite right"),
         [
-            ("operations wrong", flow["wrong_wrong"], flow["wrong_right"]),
-            ("operations right", flow["right_wrong"], flow["right_right"]),
+            ("operations wrong", flow.wrong_wrong, flow.wrong_right),
+            ("operations right", flow.right_wrong, flow.right_right),
         ],
     )
     rates = (
-        f"Stage-1 EM e = {percent(flow['stage1_em'])}, E2C = {percent(flow['e2c'])}, C2E = {percent(flow['c2e'])}; "
-        f"e (1 - C2E) + (1 - e) E2C = {percent(flow['implied_em'])} is the final EM {percent(flow['final_em'])}. "
-        "Picture: `flow.png`."
+        f"Stage-1 EM e = {percent(flow.stage1_em)}, E2C = {percent(flow.e2c)}, C2E = {percent(flow.c2e)}; "
+        f"e (1 - C2E) + (1 - e) E2C is the final EM {percent(flow.final_em)}. Picture: `flow.png`."
     )
     return ["## From operations to rewrites", cells, rates]
 
 
-def _errors(errors: Mapping[str, Any]) -> str:
-    if not errors["rows"]:
+def _errors(errors: ErrorAnalysis) -> str:
+    if not errors.rows:
         return "None."
-    wrong = errors["rows"]
 
     def listed(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:
-        return [(name.replace("_", " "), count, percent(count / wrong)) for name, count in counts.items()]
+        return [(name.replace("_", " "), count, percent(count / errors.rows)) for name, count in counts.items()]
 
     tables = [
-        format_table(("the utterance needed", "wrong rows", "share"), listed(errors["needed"])),
-        format_table(("what is wrong", "wrong rows", "share"), listed(errors["faults"])),
-        format_table(("operation at fault", "wrong rows", "share"), listed(errors["operations"])),
+        format_table(("the utterance needed", "wrong rows", "share"), listed(errors.needed)),
+        format_table(("what is wrong", "wrong rows", "share"), listed(errors.faults)),
+        format_table(("operation at fault", "wrong rows", "share"), listed(errors.operations)),
     ]
-    share = percent(errors["insertion_share"])
-    return "\n\n".join([f"{wrong} wrong rows; insertions make {share}% of the operations at fault.", *tables])
+    share = percent(errors.insertion_share)
+    return "\n\n".join([f"{errors.rows} wrong rows; insertions make {share}% of the operations at fault.", *tables])
 
 
-def _examples(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    wrong = [record for record in records if not rewrite_matches(record)]
+def _examples(rows: Sequence[PredictedRow]) -> list[str]:
+    wrong = [row for row in rows if not row.is_right]
     if not wrong:
         return []
-    step = max(1, len(wrong) // EXAMPLES)
-    chosen = wrong[::step][:EXAMPLES]
-    return [f"## {len(chosen)} of the wrong rows", *(_example(record) for record in chosen)]
+    chosen = wrong[:: max(1, len(wrong) // EXAMPLES)][:EXAMPLES]
+    return [f"## {len(chosen)} of the wrong rows", *map(_example, chosen)]
 
 
-def _example(record: Mapping[str, Any]) -> str:
-    lines = [f"**{_plain(record['id'])}**", ""]
-    lines += [f"> {_plain(turn)}  " for turn in record.get("history", ())]
-    named = [("utterance", "current"), ("reference", "reference"), ("prediction", "prediction")]
-    named += [("operations", "operations"), ("gold operations", "gold_operations")]
-    lines += ["", *(f"- {title}: {_plain(record[key]) or '(none)'}" for title, key in named if record[key] is not None)]
-    return "\n".join(lines)
+def _example(row: PredictedRow) -> str:
+    lines = [f"**{_plain(row.id)}**", "", *(f"> {_plain(turn)}  " for turn in row.history), ""]
+    texts = {
+        "utterance": row.current,
+        "reference": row.reference,
+        "prediction": row.prediction,
+        "operations": row.operations,
+        "gold operations": row.gold_operations,
+    }
+    return "\n".join(
+        [*lines, *(f"- {name}: {_plain(text) or '(none)'}" for name, text in texts.items() if text is not None)]
+    )
 
 
-def _settings(metrics: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
-    for part in ("settings", "run"):
-        for name, value in metrics[part].items():
-            if isinstance(value, Mapping):
-                yield name, ", ".join(f"{key} {one}" for key, one in value.items()) or "-"
-            else:
-                yield name.replace("_", " "), "-" if value is None else value
+def _settings(evaluation: Evaluation) -> Iterable[tuple[str, object]]:
+    for name, value in {**asdict(evaluation.settings), **evaluation.run}.items():
+        if isinstance(value, Mapping):
+            yield name, ", ".join(f"{key} {item}" for key, item in value.items()) or "-"
+        else:
+            yield name.replace("_", " "), "-" if value is None else value
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from teo.errors import InputError, exit_status
-from teo.evaluation.analysis import rewrite_matches
 from teo.evaluation.predict import PREDICTIONS
 from teo.files import write_json, write_whole
-from teo.units import scoring_units
+from teo.units import is_exact_match
 
 
 def store(folder: Path, run: Path) -> Path:
@@ -45,8 +44,8 @@ def bare_row(record: Mapping[str, Any]) -> dict[str, Any]:
     text = record["prediction"]
     return {
         "id": record["id"],
-        "right": rewrite_matches(record),
-        "changed": scoring_units(text) != scoring_units(record["current"]),
+        "right": is_exact_match(text, record["reference"]),
+        "changed": not is_exact_match(text, record["current"]),
         "score": round(sum(record["scores"].values()), 4),
         "hash": hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
     }

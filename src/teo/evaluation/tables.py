@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teo.errors import exit_status
-from teo.evaluation.abstain import SUFFIX
+from teo.evaluation.ablations import VARIANTS
+from teo.evaluation.predict import THRESHOLD_SUFFIX
 from teo.evaluation.report import percent
 from teo.evaluation.stored import DATASETS, OUR_METRICS, Published, Stored, read_ours, read_published
 from teo.files import write_text
-from teo.pipelines import VARIANTS
 
 _INTRO = """\
 # Results
@@ -87,7 +87,7 @@ def _rank(one: Stored) -> tuple[int, str, int, str, str]:
     """Return the place of a row of ours: by dataset, model, variant as `teo evaluate` lists them, name and file."""
     variants = list(VARIANTS)
     variant = one.settings["variant"]
-    bare = variant.removesuffix(SUFFIX)
+    bare = variant.removesuffix(THRESHOLD_SUFFIX)
     place = 2 * variants.index(bare) + (variant != bare) if bare in variants else 2 * len(variants)
     return list(DATASETS).index(one.settings["data"]), one.model, place, one.name, one.file
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from teo.errors import InputError, MissingExtraError, ModelError
-from teo.folder import ModelFolder, Role
-from teo.runtime.locate import DESCRIPTION, is_exported
-from teo.runtime.onnx_files import Description
+from teo.loading import ModelFolder, Role, open_model
+from teo.runtime.onnx_files import DESCRIPTION, Description
 from teo.training.saving import disk_errors, whole_folder
+from teo.units import is_exact_match
 
 if TYPE_CHECKING:
     from teo.data.row import Row
@@ -113,20 +113,16 @@ def measure_loss(
 
 
 def _predictions(path: Path, rows: Sequence[Row], variant: str | None, threads: int) -> list[Prediction]:
-    from teo.loading import System
-    from teo.pipelines import find_variant
-    from teo.runtime.onnx_generator import load_system
+    from teo.pipelines import PIPELINES, find_variant, predict
 
-    system = load_system(path, threads=threads) if is_exported(path) else System.load(path, device="cpu")
-    return find_variant(variant or system.folder.variant).run(system, rows, 0)
+    model = open_model(path, threads=threads or None, device="cpu")
+    pipeline = find_variant(variant or model.folder.variant, PIPELINES)
+    stages = model.load(pipeline.roles(model.folder.roles))
+    return predict(pipeline, stages, [row.dialogue for row in rows])
 
 
 def _exact_match(rows: Sequence[Row], predictions: Sequence[Prediction]) -> float:
-    from teo.units import scoring_units
-
-    right = [
-        scoring_units(row.rewrite) == scoring_units(one.rewrite) for row, one in zip(rows, predictions, strict=True)
-    ]
+    right = [is_exact_match(prediction.rewrite, row.rewrite) for row, prediction in zip(rows, predictions, strict=True)]
     return sum(right) / len(right)
 
 

@@ -7,12 +7,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, make_edit
 from teo.errors import InputError, TeoError
-from teo.layouts import Truncation
+from teo.layouts import Truncation, TruncationRule
 from teo.result import Rewrite
 
 _BUSY = frozenset({429, 503})
@@ -54,7 +54,7 @@ class RemoteRewriter:
         batch_size: int = 32,
         *,
         min_confidence: float | None = None,
-        truncation: Literal["oldest", "error"] = "oldest",
+        truncation: TruncationRule = "oldest",
     ) -> list[Rewrite]:
         """Return the rewrites of many dialogues, in order, asked for `batch_size` at a time."""
         results: list[Rewrite] = []

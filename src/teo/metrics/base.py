@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from teo import __version__
+from teo.version import __version__
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -24,8 +24,8 @@ import numpy as np
 from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.errors import InputError, TeoError
-from teo.folder import ModelFolder
 from teo.layouts import Marker, operation_pieces, stage1_source
+from teo.loading import ModelFolder
 from teo.placement import placed_pieces
 from teo.runtime.onnx_generator import OnnxGenerator
 from teo.runtime.search import search_greedily

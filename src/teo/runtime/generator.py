@@ -22,6 +22,11 @@ class Generated:
         """The log-probability of the whole text."""
         return sum(self.token_scores)
 
+    @property
+    def first_score(self) -> float | None:
+        """The log-probability of the first token: an operation's marker, or the end where there is none."""
+        return self.token_scores[0] if self.token_scores else None
+
 
 class Generator(Protocol):
     """A sequence-to-sequence model that reads pieces and writes pieces."""

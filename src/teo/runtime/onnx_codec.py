@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from teo.errors import ModelError
 from teo.layouts import Marker, Pieces
 from teo.runtime.generator import Joiner, cut_at_markers
+from teo.units import replace_surrogates
 
 _CACHED_TEXTS = 1 << 13
 _CACHED_CHARACTERS = 4096
@@ -51,7 +52,7 @@ class TokenizerCodec:
         return int(self.tokenizer.get_vocab_size())
 
     def encode_text(self, text: str) -> tuple[int, ...]:
-        """Return the ids of users' text; a lone surrogate, which is no character, counts as the replacement sign."""
+        """Return the ids of users' text; a lone surrogate counts as the replacement character."""
         return self._encode_cached(text) if len(text) <= _CACHED_CHARACTERS else self._encode_text(text)
 
     def encode(self, pieces: Iterable[str]) -> list[int]:
@@ -89,15 +90,6 @@ class TokenizerCodec:
     def _text(self, ids: Sequence[int]) -> list[str]:
         text = self.tokenizer.decode(self._joiner.clean(ids), skip_special_tokens=False) if ids else ""
         return [text] if text else []
-
-
-def replace_surrogates(text: str) -> str:
-    """Return the text with each lone surrogate as the replacement sign; as many code points as before."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return "".join("\ufffd" if "\ud800" <= sign <= "\udfff" else sign for sign in text)
-    return text
 
 
 def _marker_id(tokenizer: Tokenizer, marker: Marker) -> int:

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from teo.errors import ModelError
-from teo.runtime.locate import DESCRIPTION
 from teo.runtime.onnx_weights import Array, Place
 
 FORMAT_VERSION = 1
+DESCRIPTION = "graphs.json"
+"""The file beside exported graphs that says what they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from teo.errors import InputError, ModelError
-from teo.folder import ModelFolder
 from teo.layouts import Pieces
 from teo.runtime.generator import Generated, decoder_starts
 from teo.runtime.onnx_codec import TokenizerCodec
 from teo.runtime.onnx_files import Description, Embedding
 from teo.runtime.onnx_session import default_threads, open_graphs
 from teo.runtime.search import Floats, Ids, Text, search_beams, search_greedily
-
-if TYPE_CHECKING:
-    from teo.loading import System
 
 POSITIONS = 2048
 """How many positions the graphs have tables for."""
@@ -279,19 +275,6 @@ def batches(
         taken += length
     if batch:
         yield batch
-
-
-def load_system(path: str | Path, *, threads: int = 0, batch_size: int = 32) -> System:
-    """Return the system of an exported model folder; graphs are opened when a role is first played."""
-    from teo.loading import System
-
-    root = Path(path)
-    folder = ModelFolder.load(root)
-
-    def build(weights: Path) -> OnnxGenerator:
-        return OnnxGenerator(weights, threads=threads, source_limit=folder.source_limit, batch_size=batch_size)
-
-    return System(root, folder, build)
 
 
 def _tokenizer_file(folder: Path) -> Path:

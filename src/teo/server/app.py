@@ -12,7 +12,6 @@ from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
-from teo import __version__
 from teo.dialogue import Dialogue
 from teo.errors import InputError
 from teo.result import Rewrite
@@ -45,6 +44,7 @@ from teo.server.schemas import (
     read_options,
 )
 from teo.server.settings import ServerSettings
+from teo.version import __version__
 
 PAGE = Path(__file__).parent / "page"
 _PROBLEMS: dict[int | str, dict[str, Any]] = {

@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from teo.dialogue import Dialogue
 from teo.errors import TeoError
+from teo.layouts import TruncationRule
 from teo.result import Rewrite
 from teo.server.settings import ServerSettings
 
@@ -49,7 +50,7 @@ class ServedRewriter(Protocol):
         batch_size: int = 32,
         *,
         min_confidence: float | None = None,
-        truncation: Literal["oldest", "error"] = "oldest",
+        truncation: TruncationRule = "oldest",
     ) -> list[Rewrite | TeoError]:
         """Return a rewrite for each dialogue, or its error in its place."""
 
@@ -59,7 +60,7 @@ class RewriteOptions:
     """What a caller may ask of the model; only dialogues that ask the same share a batch."""
 
     min_confidence: float | None = None
-    truncation: Literal["oldest", "error"] = "oldest"
+    truncation: TruncationRule = "oldest"
 
 
 @dataclass(frozen=True, slots=True)

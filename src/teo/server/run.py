@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from teo.errors import MissingExtraError
 from teo.server.settings import ServerSettings, require_safe_bind
@@ -14,6 +14,7 @@ from teo.server.settings import ServerSettings, require_safe_bind
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from teo.loading import Runtime
     from teo.rewriter import Rewriter
 
 PLAN = "TEO_SERVER_PLAN"
@@ -27,7 +28,7 @@ class ModelChoice:
     model: str | None = None
     variant: str | None = None
     threads: int | None = None
-    runtime: Literal["onnx", "torch"] = "onnx"
+    runtime: Runtime = "onnx"
 
     def load(self) -> Rewriter:
         """Return the model's rewriter."""

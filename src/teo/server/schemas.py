@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from teo.dialogue import Dialogue
+from teo.layouts import TruncationRule
 from teo.server.batching import RewriteOptions
 
 MinConfidence = Annotated[
@@ -20,8 +21,8 @@ MinConfidence = Annotated[
         description="Keep utterances below this confidence as they are; the model's own threshold by default.",
     ),
 ]
-TruncationRule = Annotated[
-    Literal["oldest", "error"],
+Truncating = Annotated[
+    TruncationRule,
     Field(description="Dialogues longer than the model reads: leave out the oldest turns, or refuse."),
 ]
 
@@ -61,14 +62,14 @@ class TurnsRequest(TurnsDialogue):
     """One dialogue as turns, and how to rewrite it."""
 
     min_confidence: MinConfidence
-    truncation: TruncationRule = "oldest"
+    truncation: Truncating = "oldest"
 
 
 class MessagesRequest(MessagesDialogue):
     """One dialogue as chat messages, and how to rewrite it."""
 
     min_confidence: MinConfidence
-    truncation: TruncationRule = "oldest"
+    truncation: Truncating = "oldest"
 
 
 def _dialogue_form(value: Any) -> str:
@@ -94,7 +95,7 @@ class ItemsRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     items: list[DialogueBody]
     min_confidence: MinConfidence
-    truncation: TruncationRule = "oldest"
+    truncation: Truncating = "oldest"
 
 
 RewriteRequest = Annotated[

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from teo.errors import ConfigError, ModelError
-from teo.folder import ModelFolder
+from teo.loading import ModelFolder
 from teo.runtime.torch_generator import load_model
 from teo.training.saving import disk_errors, whole_folder
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from teo.errors import ConfigError
-from teo.folder import ROLES
+from teo.loading import ROLES
 from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.settings import read_settings
 

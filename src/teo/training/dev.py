@@ -13,12 +13,12 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, Operation, Order
-from teo.evaluation.stage_one import apply_replacements
 from teo.layouts import operation_pieces, read_operation_pieces
-from teo.pipelines import VARIANTS
+from teo.pipelines import PIPELINES, predict
+from teo.placement import apply_replacements
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
-from teo.stages import Player, propose, rewrite_given
+from teo.stages import Proposal, Stage, Stages, fit_dialogue, propose, rewrite_given
 from teo.training.examples import PROMPTS, replacements_made
 from teo.training.processes import distributed_rank, gather
 from teo.units import is_exact_match, scoring_units
@@ -39,7 +39,7 @@ class Decoding:
 
     def stages(
         self, model: Any, codec: Codec, roles: Sequence[str], *, shared: bool = False, order: Order = "position"
-    ) -> TrainedStages:
+    ) -> Stages:
         """Return a model in training as the stages of its roles."""
         generator = TorchGenerator(
             model,
@@ -49,7 +49,7 @@ class Decoding:
             batch_size=self.batch_size,
             max_new_tokens=self.target_limit,
         )
-        return TrainedStages({role: Player(generator, PROMPTS[role] if shared else ()) for role in roles}, order)
+        return Stages({role: Stage(generator, PROMPTS[role] if shared else ()) for role in roles}, order)
 
     def run(self, predict: Callable[[list[int]], Sequence[T]], count: int) -> list[T]:
         """Return what `predict` gives for the rows of these numbers, in order; every process predicts its share."""
@@ -59,22 +59,6 @@ class Decoding:
         with cast:
             predicted = predict(mine) if mine else []
         return gather(dict(zip(mine, predicted, strict=True)), count)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainedStages:
-    """The stages of a model in training, by role."""
-
-    players: dict[str, Player]
-    order: Order
-
-    def has(self, role: str) -> bool:
-        """Tell whether the model has the role."""
-        return role in self.players
-
-    def player(self, role: str) -> Player:
-        """Return the role's stage."""
-        return self.players[role]
 
 
 @dataclass(slots=True)
@@ -113,16 +97,16 @@ class DevSet:
         final = [score for role, score in scores.items() if role != "stage1"] or list(scores.values())
         return {"em": sum(final) / len(final), **{f"em_{role}": score for role, score in scores.items()}}
 
-    def _rewrite(self, stages: TrainedStages, role: str, proposals: Sequence[Operations] | None) -> list[str]:
+    def _rewrite(self, stages: Stages, role: str, proposals: Sequence[Operations] | None) -> list[str]:
         """Return the rewrites of a role; stage 2 and rfis are given the proposals, or the gold operations for None."""
 
         def rewrite(numbers: list[int]) -> list[str]:
             if role not in ("stage2", "rfis"):
-                part = [self.rows[k] for k in numbers]
-                return [prediction.rewrite for prediction in VARIANTS[role].run(stages, part, 0)]
+                part = [self.rows[k].dialogue for k in numbers]
+                return [prediction.rewrite for prediction in predict(PIPELINES[role], stages, part)]
             pairs = [self._given(role, k, None if proposals is None else proposals[k]) for k in numbers]
-            dialogues, operations = [dialogue for dialogue, _ in pairs], [given for _, given in pairs]
-            return [written.text for written in rewrite_given(stages, dialogues, operations, role)]
+            dialogues, given = [dialogue for dialogue, _ in pairs], [Proposal(operations) for _, operations in pairs]
+            return [rewrite.text for rewrite in rewrite_given(stages, dialogues, given, role)]
 
         return self.decoding.run(rewrite, len(self.rows))
 
@@ -134,11 +118,12 @@ class DevSet:
         return dialogue, script.operations if proposed is None else proposed
 
 
-def propose_operations(stages: TrainedStages, rows: Sequence[Row], decoding: Decoding) -> list[Operations]:
+def propose_operations(stages: Stages, rows: Sequence[Row], decoding: Decoding) -> list[Operations]:
     """Return the operations that stage 1 proposes for each row."""
 
     def run(numbers: list[int]) -> list[Operations]:
-        return [proposal.operations for proposal in propose(stages, [rows[k].dialogue for k in numbers])]
+        fitted = [fit_dialogue(stages.first.generator, rows[k].dialogue)[0] for k in numbers]
+        return [proposal.operations for proposal in propose(stages, fitted)]
 
     return decoding.run(run, len(rows))
 

@@ -18,8 +18,8 @@ from teo.data.row import Row
 from teo.data.writing import write_jsonl
 from teo.dialogue import Dialogue
 from teo.errors import ConfigError
-from teo.loading import System
-from teo.pipelines import find_variant, require_roles
+from teo.loading import open_model
+from teo.pipelines import PIPELINES, find_variant, predict, require_roles
 from teo.training.pretraining.batches import fitting
 from teo.training.pretraining.streams import Corpus
 
@@ -95,12 +95,14 @@ def draw_rows(config: LabelConfig) -> Iterator[Row]:
 
 def label(config: LabelConfig) -> int:
     """Write the rows that the teacher is sure of and return how many there are."""
-    system = System.load(config.model, device=config.device, bf16=config.bf16, batch_size=config.batch_size)
-    variants = [find_variant(name) for name in config.variants]
-    for variant in variants:
-        require_roles(variant, system, list(system.folder.roles), config.model)
+    teacher = open_model(config.model, device=config.device, bf16=config.bf16, batch_size=config.batch_size)
+    pipelines = [find_variant(name, PIPELINES) for name in config.variants]
+    for pipeline in pipelines:
+        require_roles(pipeline, PIPELINES, teacher.folder.roles, config.model)
+    stages = teacher.load({role for pipeline in pipelines for role in pipeline.roles(teacher.folder.roles)})
     rows = list(draw_rows(config))
-    texts = [[prediction.rewrite for prediction in variant.run(system, rows, 0)] for variant in variants]
+    dialogues = [row.dialogue for row in rows]
+    texts = [[prediction.rewrite for prediction in predict(each, stages, dialogues)] for each in pipelines]
     agreed = [replace(row, rewrite=first) for row, first, *more in zip(rows, *texts, strict=True) if {first} >= {*more}]
     kept = keep(agreed, config.unchanged)
     logger.info("%d rows drawn, %d agreed on, %d kept", len(rows), len(agreed), len(kept))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from teo.errors import ConfigError, ModelError
-from teo.folder import ModelFolder, Role
+from teo.loading import ModelFolder, Role
 from teo.training.config import TrainConfig
 from teo.training.examples import PROMPTS
 from teo.training.record import RECORD, require_same

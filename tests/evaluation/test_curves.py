@@ -1,4 +1,4 @@
-"""Calibration: fits, their error, and thresholds."""
+"""Curves of confidence: fits, their error, and thresholds."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teo.calibration import (
-    IDENTITY,
-    Calibration,
-    Thresholds,
+from teo.abstain import Calibration
+from teo.errors import InputError
+from teo.evaluation.curves import (
     area_under_risk,
     choose_threshold,
     expected_calibration_error,
     fit_isotonic,
-    fit_temperature,
-    language_of,
     reliability,
     risk_coverage,
 )
-from teo.dialogue import Dialogue
-from teo.errors import InputError, ModelError
 
 
 def overconfident(count: int = 4000) -> tuple[list[float], list[bool]]:
@@ -33,11 +28,10 @@ def overconfident(count: int = 4000) -> tuple[list[float], list[bool]]:
     return np.log(p).tolist(), (rng.uniform(size=count) < p**2).tolist()
 
 
-@pytest.mark.parametrize("fit", [fit_isotonic, fit_temperature])
-def test_a_fit_makes_confidence_true(fit) -> None:
+def test_a_fit_makes_confidence_true() -> None:
     scores, right = overconfident()
     raw = [math.exp(score) for score in scores]
-    fitted = fit(scores[::2], right[::2])
+    fitted = fit_isotonic(scores[::2], right[::2])
     held_out = [fitted.confidence(score) for score in scores[1::2]]
     assert expected_calibration_error(raw[1::2], right[1::2]) > 0.12
     assert expected_calibration_error(held_out, right[1::2]) < 0.05
@@ -50,10 +44,9 @@ def test_a_fit_makes_confidence_true(fit) -> None:
     more=st.floats(0, 50),
 )
 def test_more_probable_is_never_less_confident(rows, score: float, more: float) -> None:
-    for fit in (fit_isotonic, fit_temperature):
-        fitted = fit([one for one, _ in rows], [right for _, right in rows])
-        assert 0 <= fitted.confidence(score) <= fitted.confidence(score + more) <= 1
-        assert Calibration.from_dict(fitted.to_dict()) == fitted
+    fitted = fit_isotonic([value for value, _ in rows], [right for _, right in rows])
+    assert 0 <= fitted.confidence(score) <= fitted.confidence(score + more) <= 1
+    assert Calibration.from_dict(fitted.to_dict()) == fitted
 
 
 def test_isotonic_pools_neighbours_that_fall() -> None:
@@ -69,17 +62,11 @@ def test_rows_of_one_score_share_their_confidence() -> None:
     assert fitted.confidence(-1.0) == fitted.confidence(-5) == 0.7
 
 
-def test_without_a_fit_confidence_is_the_probability() -> None:
-    for share in (0.001, 0.2, 0.5, 0.987, 1.0):
-        assert IDENTITY.confidence(math.log(share)) == pytest.approx(share, abs=1e-3)
-    assert IDENTITY.confidence(-400) == 0.001
-
-
 def test_calibration_error_by_hand() -> None:
     confidences, right = [0.05, 0.95, 0.95, 0.95], [False, True, True, False]
     assert expected_calibration_error(confidences, right, bins=10) == pytest.approx(0.25 * 0.05 + 0.75 * (0.95 - 2 / 3))
     bins = reliability(confidences, right, bins=10)
-    assert [(one.low, one.share, round(one.accuracy, 3)) for one in bins] == [(0.0, 0.25, 0.0), (0.9, 0.75, 0.667)]
+    assert [(part.low, part.share, round(part.accuracy, 3)) for part in bins] == [(0.0, 0.25, 0.0), (0.9, 0.75, 0.667)]
     assert expected_calibration_error([1.0, 0.0], [True, False]) == 0
 
 
@@ -105,36 +92,6 @@ def test_risk_and_coverage_by_hand() -> None:
 )
 def test_area_under_risk_by_hand(confidences, right, area: float, why: str) -> None:
     assert area_under_risk(risk_coverage(confidences, right)) == pytest.approx(area), why
-
-
-@pytest.mark.parametrize(
-    ("history", "utterance", "language", "why"),
-    [
-        ((), "where is it", "en", "letters"),
-        ((), "他是谁", "zh", "characters"),
-        (("西安今天天气怎么样",), "ok", "zh", "a Chinese dialogue with a foreign word"),
-        (("so",), "🎉 ، ?!", "en", "no script of its own"),
-    ],
-)
-def test_a_dialogues_language(history: tuple[str, ...], utterance: str, language: str, why: str) -> None:
-    assert language_of(Dialogue(history, utterance)) == language, why
-
-
-def test_thresholds_by_language() -> None:
-    english, chinese = Dialogue((), "is he"), Dialogue((), "他是谁")
-    both = Thresholds(0.4, {"en": 0.1, "zh": 0.4})
-    assert (both.of(english), both.of(chinese)) == (0.1, 0.4)
-    assert Thresholds.from_dict(both.to_dict()) == both
-    one = Thresholds(0.4, {"en": 0.1})
-    assert one.of(chinese) == 0.4, "a language without its own has the common one"
-    assert Thresholds.from_dict({"threshold": 0.3}) == Thresholds(0.3), "as files had it before"
-    assert Thresholds.from_dict({}, 0.2) == Thresholds(0.2)
-
-
-@pytest.mark.parametrize("stored", [{"thresholds": [1]}, {"thresholds": {"en": "much"}}, {"threshold": None}])
-def test_broken_thresholds_in_a_model_folder_are_named(stored) -> None:
-    with pytest.raises(ModelError, match=r"teo\.json: extra\.calibration: not a threshold for each language"):
-        Thresholds.from_dict(stored)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +121,7 @@ def test_a_threshold_keeps_its_promise(rows, share: float) -> None:
     ("call", "words"),
     [
         (lambda: fit_isotonic([1.0], []), "expected an outcome per row, found 1 rows, 0 outcomes"),
-        (lambda: fit_temperature([], []), "expected at least one row, found none"),
+        (lambda: fit_isotonic([], []), "expected at least one row, found none"),
         (lambda: fit_isotonic([math.nan], [True]), "expected finite scores"),
         (lambda: choose_threshold([0.5], [True], share=2), "share: expected 0 to 1, found 2"),
         (lambda: Calibration((), ()), "at least one, found 0 and 0"),
@@ -175,8 +132,3 @@ def test_a_threshold_keeps_its_promise(rows, share: float) -> None:
 def test_wrong_calls_are_named(call, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
-
-
-def test_a_broken_curve_in_a_model_folder_is_named() -> None:
-    with pytest.raises(ModelError, match=r"teo\.json: extra\.calibration: not a calibration curve"):
-        Calibration.from_dict({"scores": [1]})

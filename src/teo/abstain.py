@@ -1,0 +1,183 @@
+"""When an utterance is kept as it is: rules that ask no model, calibrated confidence, and thresholds.
+
+The rules, in order; each keeps the utterance:
+
+1. it is blank (`empty`);
+2. nothing was said before it: no history, or only blank turns (`no-history`);
+3. it has no letter and no digit: emoji, punctuation (`reaction`);
+4. it is only links or addresses (`code`);
+5. it is only code: a fenced block, or one quoted in back ticks (`code`);
+6. it is only a greeting, thanks or a goodbye (`reaction`).
+
+A word that answers or agrees ("yes", "ok", "是的") is not among them: what it agrees to can be filled in. Where a model
+is asked, its rewrite is made only from a confidence on: the calibrated chance that the rewrite is right.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from teo.dialogue import Dialogue
+from teo.errors import InputError, ModelError
+from teo.loading import ModelFolder
+from teo.pipelines import Prediction
+from teo.units import holds_cjk
+
+logger = logging.getLogger(__name__)
+
+Reason = Literal["empty", "no-history", "reaction", "code", "too-long", "complete", "unsure"]
+"""Why an utterance is kept: by a rule, because it does not fit, because no change or an unsure one was proposed."""
+
+DECIMALS = 4
+"""Decimal places of a confidence: what a record shows is what thresholds are compared with."""
+UNCALIBRATED_THRESHOLD = 0.5
+"""Threshold of a pipeline without calibration, for the probability that the model gives to its whole text."""
+LANGUAGES = ("en", "zh")
+"""The languages that have thresholds of their own."""
+
+_LONGEST_RULED = 4096
+"""Longer utterances are not matched against patterns; nothing that long is a greeting or a link."""
+_LINK = re.compile(r"[a-z][a-z0-9+.-]*://\S+|www\.\S+|mailto:\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+_CODE = re.compile(r"```.*```|`[^`]+`", re.DOTALL)
+# Longer forms first: the groups do not backtrack, so that no text takes long to refuse.
+_GREETING_WORDS = (
+    r"hiya|hi|hello|hey|howdy|greetings|good (?:morning|afternoon|evening|night|day)|bye(?:[ -]?bye)?|good ?bye"
+    r"|see you(?: later| soon)?|thanks?(?: you)?(?: so much| very much| a lot)?|many thanks|cheers"
+    r"|(?:you(?:'re| are) )?welcome"
+    r"|你好|您好|大家好|嗨|哈喽|哈罗|早上好|早安|早|上午好|中午好|下午好|晚上好|晚安|谢谢[你您了]?|多谢|感谢|再见|拜拜|不客气"
+)
+_GREETINGS = re.compile(rf"(?>(?:{_GREETING_WORDS})(?: there| all| everyone)?[\s,，.。!！~～、…]*)++", re.IGNORECASE)
+_OUTSIDE = re.compile(r"^[\W_]+|[\W_]+$")
+
+
+def reason_to_keep(dialogue: Dialogue) -> Reason | None:
+    """Return the rule that keeps an utterance without a model; None where the model is to be asked."""
+    text = dialogue.utterance.strip()
+    if not text:
+        return "empty"
+    if not any(turn.strip() for turn in dialogue.history):
+        return "no-history"
+    if len(text) > _LONGEST_RULED:
+        return None
+    if not any(map(str.isalnum, text)):
+        return "reaction"
+    if _CODE.fullmatch(text) or all(map(_LINK.fullmatch, text.split())):
+        return "code"
+    return "reaction" if _GREETINGS.fullmatch(_OUTSIDE.sub("", text)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A non-decreasing curve: confidence at some log-probabilities, straight lines between them."""
+
+    scores: tuple[float, ...]
+    confidences: tuple[float, ...]
+    rest_weight: float = 1.0
+    """What the tokens after the first count in a score: the first one says whether to change, the rest what."""
+
+    def __post_init__(self) -> None:
+        if not self.scores or len(self.scores) != len(self.confidences):
+            raise InputError(
+                f"calibration: expected as many scores as confidences and at least one, found {len(self.scores)} "
+                f"and {len(self.confidences)}"
+            )
+        rising = all(a < b for a, b in zip(self.scores, self.scores[1:], strict=False))
+        if not rising or list(self.confidences) != sorted(self.confidences):
+            raise InputError("calibration: expected scores that rise and confidences that do not fall")
+        if self.confidences[0] < 0 or self.confidences[-1] > 1:
+            raise InputError("calibration: expected confidences from 0 to 1")
+        if not 0 <= self.rest_weight <= 1:
+            raise InputError(f"calibration: rest_weight: expected 0 to 1, found {self.rest_weight}")
+
+    def confidence(self, score: float) -> float:
+        """Return the chance that a rewrite of this log-probability is right, to four decimals."""
+        return round(float(np.interp(score, self.scores, self.confidences)), DECIMALS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the curve as `teo.json` holds it."""
+        return {
+            "scores": list(self.scores),
+            "confidences": list(self.confidences),
+            "rest_weight": self.rest_weight,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Calibration:
+        """Return the curve that `to_dict` gave."""
+        try:
+            scores, confidences = (tuple(map(float, stored[key])) for key in ("scores", "confidences"))
+            return cls(scores, confidences, float(stored.get("rest_weight", 1.0)))
+        except (KeyError, TypeError, ValueError, InputError) as error:
+            raise ModelError(f"teo.json: extra.calibration: not a calibration curve ({error})") from error
+
+
+def language_of(dialogue: Dialogue) -> str:
+    """Return the language whose threshold a dialogue has: zh where any of it is in CJK script, else en."""
+    return "zh" if any(map(holds_cjk, (dialogue.utterance, *dialogue.history))) else "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The confidences below which utterances are kept: one for each language that has its own, one for the others."""
+
+    default: float = 0.0
+    by_language: Mapping[str, float] = field(default_factory=dict)
+
+    def of_language(self, language: str) -> float:
+        """Return the threshold of a language."""
+        return self.by_language.get(language, self.default)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the thresholds as `teo.json` holds them beside a curve."""
+        return {"threshold": self.default, "thresholds": dict(self.by_language)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], default: float = 0.0) -> Thresholds:
+        """Return the thresholds that `to_dict` gave; a model may have one for all languages, or none of its own."""
+        try:
+            by_language = {str(name): float(value) for name, value in stored.get("thresholds", {}).items()}
+            return cls(float(stored.get("threshold", default)), by_language)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ModelError(f"teo.json: extra.calibration: not a threshold for each language ({error})") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Abstention:
+    """What decides whether a pipeline's rewrite is made: its confidence, and the threshold of the language."""
+
+    thresholds: Thresholds
+    calibration: Calibration | None = None
+    """None: the confidence is the probability that the model gives to its whole text."""
+
+    @classmethod
+    def of(cls, folder: ModelFolder, variant: str) -> Abstention:
+        """Return what a model's `teo.json` says of a pipeline; without calibration a warning and a safe default."""
+        stored = folder.extra.get("calibration", {})
+        curve = stored.get(variant) if isinstance(stored, dict) else None
+        if curve is not None:
+            return cls(Thresholds.from_dict(curve, folder.threshold), Calibration.from_dict(curve))
+        threshold = folder.threshold or UNCALIBRATED_THRESHOLD
+        logger.warning(
+            "the variant '%s' of this model was not calibrated: its confidence is the raw probability of the text, and "
+            "rewrites below %s are not made; fit it with `teo calibrate`",
+            variant,
+            threshold,
+        )
+        return cls(Thresholds(threshold))
+
+    def confidence(self, prediction: Prediction) -> float:
+        """Return the chance that a predicted rewrite is right, to four decimals."""
+        if self.calibration is None:
+            return round(math.exp(min(prediction.score(), 0.0)), DECIMALS)
+        return self.calibration.confidence(prediction.score(self.calibration.rest_weight))
+
+    def threshold(self, dialogue: Dialogue) -> float:
+        """Return the confidence from which on an utterance is changed."""
+        return self.thresholds.of_language(language_of(dialogue))

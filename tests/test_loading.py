@@ -1,0 +1,120 @@
+"""A model folder: what teo.json holds, the stages of its roles, and which runtime runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from teo.errors import InputError, ModelError
+from teo.layouts import Marker
+from teo.loading import Model, ModelFolder, Role, open_model
+from teo.runtime import onnx_generator
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    folder = ModelFolder({"stage1": Role("shared", ("[E]",))}, languages=("en", "zh"), threshold=0.3, extra={"x": 1})
+    folder.save(tmp_path)
+    assert ModelFolder.load(tmp_path) == folder
+    assert not (tmp_path / "teo.json.part").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "wording"),
+    [
+        (None, "found no teo.json; give the folder that training wrote"),
+        ("{", "not a teo model description"),
+        (json.dumps({"format": 99, "roles": {}}), "expected format 1, found 99"),
+        (json.dumps({"roles": {}}), "not a teo model description"),
+        (json.dumps({"format": 1, "roles": {}, "colour": "red"}), "not a teo model description"),
+        (
+            json.dumps({"format": 1, "roles": {}, "order": "backwards"}),
+            "order: expected position or insertions-first, found 'backwards'",
+        ),
+    ],
+)
+def test_a_folder_that_is_no_model(content: str | None, wording: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "teo.json").write_text(content)
+    with pytest.raises(ModelError, match=wording):
+        ModelFolder.load(tmp_path)
+
+
+class Fake:
+    """A generator that only knows where it came from."""
+
+    def __init__(self, path: Path, **settings: object) -> None:
+        self.path, self.settings = path, settings
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Fake]:
+    """The generators that a test has built, in order."""
+    generators: list[Fake] = []
+
+    def build(path: Path, **settings: object) -> Fake:
+        generators.append(Fake(path, **settings))
+        return generators[-1]
+
+    monkeypatch.setattr(onnx_generator, "OnnxGenerator", build)
+    return generators
+
+
+def exported(folder: Path, **roles: Role) -> Path:
+    ModelFolder(roles).save(folder)
+    for role in roles.values():
+        (folder / role.folder).mkdir(exist_ok=True)
+        (folder / role.folder / "graphs.json").touch()
+    return folder
+
+
+def test_roles_of_one_folder_share_its_weights(tmp_path: Path, built: list[Fake]) -> None:
+    roles = {"stage1": Role("both", ("[E]",)), "stage2": Role("both", ("[Y]",)), "fast": Role("own")}
+    model = open_model(exported(tmp_path, **roles), threads=3, batch_size=7)
+    assert built == [], "weights are loaded when stages are"
+    stages = model.load(["stage1", "stage2"])
+    assert stages["stage1"].generator is stages["stage2"].generator
+    assert (stages["stage1"].prompt, stages["stage2"].prompt) == ((Marker.WRITE_OPERATIONS,), (Marker.WRITE_REWRITE,))
+    assert [generator.path for generator in built] == [tmp_path / "both"]
+    assert built[0].settings == {"threads": 3, "source_limit": 256, "batch_size": 7}
+    assert "fast" not in stages
+
+
+def test_a_missing_role_is_named(tmp_path: Path, built: list[Fake]) -> None:
+    model = open_model(exported(tmp_path, direct=Role("w")))
+    with pytest.raises(ModelError, match="expected the role fast, found direct; choose another variant"):
+        model.load(["fast"])
+    with pytest.raises(ModelError, match="expected a stage with the role fast, found direct"):
+        model.load(["direct"])["fast"]
+
+
+def test_a_prompt_must_be_markers(tmp_path: Path, built: list[Fake]) -> None:
+    with pytest.raises(ModelError, match=r"roles\.direct\.prompt: expected markers .* found 'hello'"):
+        open_model(exported(tmp_path, direct=Role("w", ("hello",)))).load(["direct"])
+
+
+def test_the_folder_decides_the_runtime_and_the_other_one_is_refused(tmp_path: Path) -> None:
+    folder = exported(tmp_path / "exported", direct=Role("w"))
+    assert (open_model(folder).runtime, open_model(folder, runtime="onnx").runtime) == ("onnx", "onnx")
+    with pytest.raises(ModelError, match="for runtime 'torch', found an exported one; leave runtime out, or give the"):
+        open_model(folder, runtime="torch")
+    with pytest.raises(InputError, match="device: an exported model runs on the CPU as it is, found cuda"):
+        open_model(folder, device="cuda")
+    ModelFolder({"direct": Role("w")}).save(tmp_path / "trained")
+    with pytest.raises(ModelError, match="export it with `teo export`, or run the trained one with runtime='torch'"):
+        open_model(tmp_path / "trained", runtime="onnx")
+    pytest.importorskip("torch", reason="choosing a device of torch needs torch")
+    assert open_model(tmp_path / "trained", device="cpu").runtime == "torch"
+
+
+def test_the_fingerprint_is_of_the_weights_that_run(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps({"name": name}))
+    model = Model(tmp_path, ModelFolder({"stage1": Role("a"), "stage2": Role("b")}), "torch")
+    first, both = model.fingerprint(["stage1"]), model.fingerprint(["stage1", "stage2"])
+    assert first != both == model.fingerprint(["stage2", "stage1", "absent"])
+    (tmp_path / "b" / "config.json").write_text("{}")
+    assert model.fingerprint(["stage1"]) == first
+    assert model.fingerprint(["stage1", "stage2"]) != both
