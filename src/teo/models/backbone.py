@@ -19,7 +19,7 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
 from teo.models.configuration import TeoConfig
-from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, rotary_table
+from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, make_norm, rotary_table
 from teo.models.reader import Reader, load_reader
 
 IGNORED = -100
@@ -41,10 +41,10 @@ class TeoEncoder(nn.Module):
         self.config = config
         self.embedding = embedding
         self.turn_embedding = nn.Embedding(config.turn_types, config.d_model)
-        self.embedding_norm = nn.LayerNorm(config.d_model)
+        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.reader = Reader(config.reader, config.d_model) if config.reader else None
-        self.final_norm = nn.LayerNorm(config.d_model)
+        self.final_norm = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
         self.main_input_name = "input_ids"
 
@@ -60,7 +60,7 @@ class TeoEncoder(nn.Module):
         x = self.dropout(self.embedding_norm(x))
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         config = self.config
-        table = rotary_table(input_ids.shape[1], config.d_model // config.heads, config.rope_theta, x.device)
+        table = rotary_table(input_ids.shape[1], config.head_size, config.rope_theta, x.device)
         for layer in self.layers:
             x = layer(x, mask, table)
         if self.reader is not None:
@@ -75,9 +75,9 @@ class TeoDecoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = embedding
-        self.embedding_norm = nn.LayerNorm(config.d_model)
+        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.final_norm = nn.LayerNorm(config.d_model)
+        self.final_norm = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
@@ -92,7 +92,7 @@ class TeoDecoder(nn.Module):
         config, length = self.config, input_ids.shape[1]
         past = 0 if cache is None else int(cache.self_attention_cache.get_seq_length())
         x = self.dropout(self.embedding_norm(self.embedding(input_ids)))
-        table = rotary_table(length, config.d_model // config.heads, config.rope_theta, x.device, past)
+        table = rotary_table(length, config.head_size, config.rope_theta, x.device, past)
         mask = None if source_mask is None else source_mask[:, None, None, :].bool()
         own_mask = _own_mask(length, past, own_padding, x.device)
         for index, layer in enumerate(cast("list[DecoderLayer]", self.layers)):
@@ -158,6 +158,8 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
         elif isinstance(module, nn.LayerNorm):
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.RMSNorm):
+            nn.init.ones_(module.weight)
         elif isinstance(module, TeoForConditionalGeneration):
             nn.init.zeros_(module.output_bias)
 
