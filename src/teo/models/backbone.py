@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -31,6 +31,17 @@ class EncodedSource(ModelOutput):
 
     last_hidden_state: Tensor | None = None
     source_ids: Tensor | None = None
+
+
+class Mixture(NamedTuple):
+    """What the next token's probability is made of."""
+
+    logits: Tensor
+    """Of the vocabulary, for the positions whose labels count: (counted, vocabulary)."""
+    log_attention: Tensor
+    """Over source positions: (batch, length, source)."""
+    gate: Tensor
+    """The gate's logit, above 0 where copying is likelier: (batch, length)."""
 
 
 class TeoEncoder(nn.Module):
@@ -251,15 +262,21 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     def label_scores(self, states: Tensor, source: Tensor, source_ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Return log p(label) for each position, 0 where ignored; the vocabulary is never scattered into."""
+        return self.scores_of(self.mixture(states, source, mask, labels), source_ids, labels)
+
+    def mixture(self, states: Tensor, source: Tensor, mask: Tensor, labels: Tensor) -> Mixture:
+        """Return what the next token's probability is made of, the vocabulary's part where labels count."""
+        logits = F.linear(states[labels != IGNORED], self.embedding.weight, self.output_bias).float()
+        return Mixture(logits, *self.copy_head(states, self.copy_head.key(source), mask.bool()))
+
+    def scores_of(self, mixture: Mixture, source_ids: Tensor, labels: Tensor) -> Tensor:
+        """Return log p(label) of a mixture for each position, 0 where ignored."""
         counted = labels != IGNORED
-        kept = labels[counted]
-        logits = F.linear(states[counted], self.embedding.weight, self.output_bias).float()
         generated = labels.new_zeros(labels.shape, dtype=torch.float32)
-        generated[counted] = -F.cross_entropy(logits, kept, reduction="none")
-        log_attention, gate = self.copy_head(states, self.copy_head.key(source), mask.bool())
+        generated[counted] = -F.cross_entropy(mixture.logits, labels[counted], reduction="none")
         same = source_ids[:, None, :] == labels[:, :, None]
-        copied = log_attention.masked_fill(~same, torch.finfo(torch.float32).min).logsumexp(-1)
-        mixed = torch.logaddexp(F.logsigmoid(-gate) + generated, F.logsigmoid(gate) + copied)
+        copied = mixture.log_attention.masked_fill(~same, torch.finfo(torch.float32).min).logsumexp(-1)
+        mixed = torch.logaddexp(F.logsigmoid(-mixture.gate) + generated, F.logsigmoid(mixture.gate) + copied)
         return mixed.masked_fill(~counted, 0.0)
 
 

@@ -1,7 +1,7 @@
 """A backbone built of the layers of a pretrained decoder (Llama's form, such as SmolLM2).
 
 Encoder and decoder take layers at even spacing, the first and the last included: 12 of 30 are 0, 3, 5, 8, 11, 13, 16,
-18, 21, 24, 26, 29, and 2 of 30 are 0 and 29. The encoder's attention reads both sides. Attention over the source and the
+18, 21, 24, 26, 29, and 2 of 30 are 0 and 29. The encoder reads both sides. Attention over the source and the
 copy head are new; what the decoder adds from the source is near zero, so that the start is close to the layers' own.
 """
 
