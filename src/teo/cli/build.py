@@ -19,6 +19,9 @@ def build(
     ] = None,
     encoder_layers: Annotated[int, typer.Option(help="Layers that read the source.", metavar="N")] = 12,
     decoder_layers: Annotated[int, typer.Option(help="Layers that write.", metavar="N")] = 2,
+    cross_spread: Annotated[
+        float, typer.Option(help="How much the decoder adds from the source at first: spread of these weights.")
+    ] = 0.002,
 ) -> None:
     """Build a backbone of layers that already know a language, for `teo pretrain start=OUT`. Prints the folder."""
     try:
@@ -33,6 +36,6 @@ def build(
         raise MissingExtraError("building a backbone", str(error.name), "train") from error
     ours = Tokenizer.from_file(str(tokenizer or find_base() / "tokenizer.json"))
     state, config, theirs = load_gguf(gguf)
-    model = build_from_decoder(state, config, ours, theirs, encoder_layers, decoder_layers)
+    model = build_from_decoder(state, config, ours, theirs, encoder_layers, decoder_layers, cross_spread=cross_spread)
     save_backbone(model, ours, out)
     typer.echo(str(out))

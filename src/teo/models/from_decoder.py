@@ -24,7 +24,7 @@ from teo.models.layers import Attention, DecoderLayer, EncoderLayer, FeedForward
 from teo.models.tokenizer import EOS, PAD
 
 _SPACE = "▁"
-_NEAR_ZERO = 0.002
+NEAR_ZERO = 0.002
 """Spread of the weights that write into a stream which the old layers read."""
 
 
@@ -53,8 +53,12 @@ def build_from_decoder(
     encoder_layers: int = 12,
     decoder_layers: int = 2,
     seed: int = 0,
+    cross_spread: float = NEAR_ZERO,
 ) -> TeoForConditionalGeneration:
-    """Return a backbone of the source's layers with another tokenizer; the seed draws what is new."""
+    """Return a backbone of the source's layers with another tokenizer; the seed draws what is new.
+
+    `cross_spread`: spread of the weights by which the decoder adds what it reads of the source.
+    """
     config = _configuration(source_config, tokenizer.get_vocab_size(), encoder_layers, decoder_layers)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
@@ -64,10 +68,11 @@ def build_from_decoder(
             _fill_encoder_layer(cast(EncoderLayer, layer), source_state, f"model.layers.{index}")
         for layer, index in zip(model.decoder.layers, spaced(decoder_layers, count), strict=True):
             _fill_decoder_layer(cast(DecoderLayer, layer), source_state, f"model.layers.{index}")
+            nn.init.normal_(cast(DecoderLayer, layer).cross_attention.out.weight, std=cross_spread)
         for side in (model.encoder, model.decoder):
             _copy(side.final_norm, source_state["model.norm.weight"])
         nn.init.zeros_(model.encoder.turn_embedding.weight)
-        nn.init.normal_(model.copy_head.gate.weight, std=_NEAR_ZERO)
+        nn.init.normal_(model.copy_head.gate.weight, std=NEAR_ZERO)
         table = source_state["model.embed_tokens.weight"].float()
         model.embedding.weight.copy_(_embedding(table, source_config, tokenizer, source_tokenizer))
     return model
@@ -125,7 +130,6 @@ def _fill_encoder_layer(layer: EncoderLayer, state: Mapping[str, Tensor], name: 
 def _fill_decoder_layer(layer: DecoderLayer, state: Mapping[str, Tensor], name: str) -> None:
     _copy(layer.self_norm, state[f"{name}.input_layernorm.weight"])
     _fill_attention(layer.self_attention, state, f"{name}.self_attn")
-    nn.init.normal_(layer.cross_attention.out.weight, std=_NEAR_ZERO)
     _copy(layer.feed_forward_norm, state[f"{name}.post_attention_layernorm.weight"])
     _fill_feed_forward(layer.feed_forward, state, f"{name}.mlp")
 
