@@ -11,6 +11,7 @@ import typer
 from teo.cli.average import average
 from teo.cli.base import base
 from teo.cli.bench import bench
+from teo.cli.build import build
 from teo.cli.calibrate import calibrate
 from teo.cli.data import data_app
 from teo.cli.demo import demo
@@ -32,7 +33,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (rewrite, demo, score, evaluate, train, pretrain, label, average, base, export, calibrate, serve, bench):
+for verb in (
+    *(rewrite, demo, score, evaluate, calibrate, serve, bench),
+    *(train, label, average, export, build, pretrain, base),
+):
     app.command(verb.__name__)(verb)
 app.add_typer(data_app, name="data")
 

@@ -50,8 +50,6 @@ def check_packed(config: TrainConfig, model: Any, roles: Sequence[str], processe
         "evaluation.every": (config.evaluation.every, 0),
         "optimisation.bf16": (config.optimisation.bf16, True),
         "perturbation.operations": (config.perturbation.operations == "predicted", False),
-        "optimisation.r_drop": (config.optimisation.r_drop, 0),
-        "optimisation.ema": (config.optimisation.ema, 0),
     }
     for key, (found, able) in refused.items():
         if found != able:
@@ -144,6 +142,8 @@ def fit_packed(model: Any, dataset: ExampleDataset, config: TrainConfig, work: P
         warmup=round(fit.warmup * steps),
         weight_decay=fit.weight_decay,
         clip=fit.clip,
+        r_drop=fit.r_drop,
+        ema=fit.ema,
         log_every=config.writing.log_every,
         save_every=config.writing.checkpoint_epochs * batches.per_epoch,
     )

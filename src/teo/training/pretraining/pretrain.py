@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 from teo.errors import ConfigError
 from teo.files import write_json
 from teo.models import TeoConfig, TeoForConditionalGeneration
+from teo.models.storage import BYTES, load_bytes
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.provenance import git_commit, versions
 from teo.training.loop import Loop, LoopSettings, PackedModel
@@ -57,7 +58,7 @@ class PretrainConfig:
     vocabulary: int = 16_384
     """Entries of a tokenizer that is learned."""
     start: str = ""
-    """A model folder to go on from; empty: random weights."""
+    """A model folder to go on from, of 8 bits too; empty: random weights."""
     size: BackboneSize = field(default_factory=BackboneSize)
     """The backbone, where it starts from nothing."""
     noise: NoiseSettings = field(default_factory=NoiseSettings)
@@ -142,6 +143,8 @@ def _tokenizer(config: PretrainConfig, output: Path) -> Tokenizer:
 
 
 def _backbone(config: PretrainConfig, tokenizer: Tokenizer) -> TeoForConditionalGeneration:
+    if config.start and (Path(config.start) / BYTES).is_file():
+        return load_bytes(Path(config.start))
     if config.start:
         return TeoForConditionalGeneration.from_pretrained(config.start, dtype=torch.float32)
     return TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **asdict(config.size)))
