@@ -19,6 +19,11 @@ LONG_REPLY = {"en": 60, "zh": 90}
 """Words (English) or characters (Chinese) that a long reply has at least."""
 
 
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text; a tilde stands for a space inside one."""
+    return frozenset(word.replace("~", " ") for word in text.split())
+
+
 @functools.cache
 def read_sections(path: Path) -> Mapping[str, tuple[str, ...]]:
     """Return the texts of every section of a list file."""

@@ -6,10 +6,11 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 
+from teo.training.augmentation.choices import word_set
 from teo.training.augmentation.requests import Draft, Request, Slot
 
-PREPOSITIONS = frozenset("in at for to from by on with near around".split())
-DETERMINERS = frozenset("the a an my".split())
+PREPOSITIONS = word_set("in at for to from by on with near around")
+DETERMINERS = frozenset(["the", "a", "an", "my"])
 PLACES = frozenset({"city", "state", "country", "geographic_poi", "place_name"})
 NAMES = PLACES | {"person", "artist_name", "business_name", "game_name", "song_name", "movie_name", "podcast_name"}
 """Slots whose values take capitals where a writer takes care."""
@@ -98,8 +99,9 @@ def finish(
     An utterance that `answers` a question ends in a full stop, whatever the request ends in.
     """
     draw = rng.random()
+    user = [re.sub(r"  +", " ", text).strip() for text in user]
     if draw < _NEAT:
-        texts = [_neat(text, names) for text in user]
+        texts = [neat(text, names) for text in user]
     elif draw < _PLAIN:
         texts = [text.lower().rstrip("?.! ") for text in user]
     else:
@@ -127,7 +129,8 @@ def _with_mark(text: str) -> str:
     return text + ("?" if is_question(text) or _ABOUT.match(text) else ".")
 
 
-def _neat(text: str, names: Iterable[str]) -> str:
+def neat(text: str, names: Iterable[str] = ()) -> str:
+    """Return a text with capitals, also for the names in it, and a final mark."""
     for name in names:
         if is_lower(name):
             text = re.sub(rf"\b{re.escape(name)}\b", _capitalised(name), text)

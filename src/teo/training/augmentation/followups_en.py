@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections import defaultdict
 from collections.abc import Sequence
 
 from teo.training.augmentation import english
-from teo.training.augmentation.choices import draw_reply, replies
+from teo.training.augmentation.choices import draw_reply, replies, word_set
 from teo.training.augmentation.requests import Draft, Request, Slot
 
-_SLOTS = frozenset(
-    "city state country geographic_poi timeRange artist track album genre service year entity_name object_name "
-    "rating_value restaurant_type cuisine served_dish party_size_number restaurant_name movie_name location_name "
-    "place_name date time person business_name currency_name food_type definition_word artist_name "
-    "game_name audiobook_name podcast_name house_place color_type news_topic song_name".split()
+_SLOTS = word_set(
+    """
+    city state country geographic_poi timeRange artist track album genre service year entity_name object_name
+    rating_value restaurant_type cuisine served_dish party_size_number restaurant_name movie_name location_name
+    place_name date time person business_name currency_name food_type definition_word artist_name game_name
+    audiobook_name podcast_name house_place color_type news_topic song_name
+    """
 )
 """Slots that a follow-up can name anew."""
 _VALUES = {
@@ -31,8 +34,8 @@ _VALUES = {
     "object_name": re.compile(r"(?!(?:this|that|current|the (?:book|last|current))\b).+", re.IGNORECASE),
     "year": re.compile(r"(?:19|20)\d\d$"),
 }
-_AMENDS = frozenset("timeRange time date party_size_number rating_value color_type".split())
-_ADDS = frozenset("entity_name track song_name artist".split())
+_AMENDS = word_set("timeRange time date party_size_number rating_value color_type")
+_ADDS = frozenset(["entity_name", "track", "song_name", "artist"])
 _ASKED = {
     "city": "city",
     "place_name": "place",
@@ -46,9 +49,11 @@ _ASKED = {
     "location_name": "theatre",
     "color_type": "color",
 }
-_BOUND_LEFT = english.DETERMINERS | frozenset("is of next this last every coming until are was".split())
-_BOUND_VERBS = frozenset(
-    "turn switch use log open close next near according due listen go get going drive close-by closest at set be".split()
+_BOUND_LEFT = english.DETERMINERS | word_set("is of next this last every coming until are was")
+_BOUND_VERBS = word_set(
+    """
+    turn switch use log open close next near according due listen go get going drive close-by closest at set be
+    """
 )
 """Words that keep the preposition after them: without its place, `close to` is no phrase."""
 _QUESTION_FORMS = ("what about {}", "what about {}", "how about {}", "and {}", "and {}", "and what about {}", "{}")
@@ -56,7 +61,7 @@ _QUESTION_FORMS = ("what about {}", "what about {}", "how about {}", "and {}", "
 
 def usable(request: Request, slot: Slot) -> bool:
     """Tell whether a slot's value is a whole phrase that another may stand in for."""
-    if slot.name not in _SLOTS or len(slot.value.split()) > 6 or not english.stands_free(request.text, slot.end):  # noqa: PLR2004
+    if slot.name not in _SLOTS or len(slot.value.split()) > 6 or not english.stands_free(request.text, slot.end):
         return False
     pattern = _VALUES.get(slot.name)
     if pattern is not None and not pattern.match(slot.value):
@@ -64,7 +69,7 @@ def usable(request: Request, slot: Slot) -> bool:
     left = english.left_word(request.text, slot.start)
     if left in ("\0", "and", "or", "than") or (slot.name == "restaurant_type" and left not in ("a", "an")):
         return False
-    return not (slot.name in english.PLACES and (len(english.place_slots(request)) > 1 or len(slot.value) < 3))  # noqa: PLR2004
+    return not (slot.name in english.PLACES and (len(english.place_slots(request)) > 1 or len(slot.value) < 3))
 
 
 class Donors:
@@ -96,13 +101,13 @@ class Donors:
 def _phrase(request: Request, slot: Slot, value: str, rng: random.Random) -> str:
     """Return the value with the preposition or article that it has in the request."""
     left = english.left_word(request.text, slot.start)
-    if left in english.DETERMINERS or (left in english.PREPOSITIONS and rng.random() < 0.55):  # noqa: PLR2004
+    if left in english.DETERMINERS or (left in english.PREPOSITIONS and rng.random() < 0.55):
         return f"{left} {value}"
     return value
 
 
 def _reply(request: Request, rng: random.Random) -> str | None:
-    return None if rng.random() < 0.06 else draw_reply("en", english.topic(request.intent), rng)  # noqa: PLR2004
+    return None if rng.random() < 0.06 else draw_reply("en", english.topic(request.intent), rng)
 
 
 class Substitution:
@@ -127,7 +132,7 @@ class Substitution:
         rewrite = request.replaced((slot, value))
         phrase = _phrase(request, slot, value, rng)
         bare = request.text.rstrip(".?! ") == request.text and not request.text.endswith("please")
-        if not english.is_order(request.text) or rng.random() < 0.4:  # noqa: PLR2004
+        if not english.is_order(request.text) or rng.random() < 0.4:
             return rng.choice(_QUESTION_FORMS).format(phrase), rewrite
         opening = rewrite[:1].lower() + rewrite[1:] if not rewrite.startswith(("I ", "I'")) else rewrite
         forms = [("no, {}", f"no, {opening}"), ("actually {}", f"actually {opening}")]
@@ -152,7 +157,7 @@ class TwoSlots:
         self.pairs = [
             (request, first, second)
             for request, slots in by_request.items()
-            for first, second in zip(slots, slots[1:], strict=False)
+            for first, second in itertools.pairwise(slots)
             if self._is_tail(request, first, second)
         ]
 
@@ -176,13 +181,21 @@ class TwoSlots:
         start = first.start - len(left) - 1
         tail = rewrite[start:].rstrip(".?! ")
         forms = ["and {}", "what about {}", "how about {}"]
-        if re.search(r"\b(?:book|reserve|need|want|find|order|get|set) (?:me )?an? \w+ $", request.text[:start], re.IGNORECASE):
-            forms += ["and one {}", "and another one {}"] if not re.search(r"\bwant|need", request.text) else ["and one {}"]
+        if re.search(
+            r"\b(?:book|reserve|need|want|find|order|get|set) (?:me )?an? \w+ $", request.text[:start], re.IGNORECASE
+        ):
+            forms += (
+                ["and one {}", "and another one {}"] if not re.search(r"\bwant|need", request.text) else ["and one {}"]
+            )
         utterance = rng.choice(forms).format(tail)
         if utterance.startswith("and another one"):
             rewrite = re.sub(r"\ban? (?=\w+ $)", "another ", rewrite[:start]) + rewrite[start:]
-        names = [text for slot, value in ((first, values[0]), (second, values[1])) if slot.name in english.NAMES
-                 for text in (slot.value, value)]
+        names = [
+            text
+            for slot, value in ((first, values[0]), (second, values[1]))
+            if slot.name in english.NAMES
+            for text in (slot.value, value)
+        ]
         return english.finish([request.text, utterance, rewrite], _reply(request, rng), rng, names)
 
 
@@ -201,7 +214,9 @@ class Clarification:
     def shorten(request: Request, slot: Slot) -> str | None:
         """Return the request without the slot and its preposition; none where that is no request."""
         left = english.left_word(request.text, slot.start)
-        if left not in english.PREPOSITIONS and not (slot.name == "date" and request.text[slot.end :].strip() in ("", "?")):
+        if left not in english.PREPOSITIONS and not (
+            slot.name == "date" and request.text[slot.end :].strip() in ("", "?")
+        ):
             return None
         if left in _BOUND_LEFT or (slot.name == "date" and request.intent == "datetime_query"):
             return None
@@ -212,8 +227,14 @@ class Clarification:
         text = f"{request.text[:start].rstrip()} {request.text[slot.end :].lstrip()}".strip()
         text = re.sub(r" ([.?])$", r"\1", text)
         words = text.rstrip(".?").lower().split()
-        ends_open = not words or words[-1] in english.PREPOSITIONS | english.DETERMINERS | {"of", "is", "like", "song", "and"}
-        return None if len(words) < 3 or ends_open else text  # noqa: PLR2004
+        ends_open = not words or words[-1] in english.PREPOSITIONS | english.DETERMINERS | {
+            "of",
+            "is",
+            "like",
+            "song",
+            "and",
+        }
+        return None if len(words) < 3 or ends_open else text
 
     def draw(self, rng: random.Random) -> Draft | None:
         """Return an answer to the question that asks for what a request left out."""

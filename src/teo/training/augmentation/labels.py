@@ -18,26 +18,32 @@ from typing import Any
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.errors import DataError
-from teo.training.augmentation.choices import reactions
+from teo.training.augmentation.choices import reactions, word_set
 from teo.units import unit_texts
 
-_ANAPHORS = frozenset(
-    "it its itself that this these those there here then he him his himself she her hers herself they them their "
-    "theirs themselves one ones so such which who do does did not both either neither 's 're 'd 'll 've is are "
-    "was were have has had 'm else n't same , any some either all".split()
+_ANAPHORS = word_set(
+    """
+    it its itself that this these those there here then he him his himself she her hers herself they them their
+    theirs themselves one ones so such which who do does did not both either neither 's 're 'd 'll 've is are
+    was were have has had 'm else n't same , any some either all
+    """
 )
 """Words of an utterance that its rewrite may do without: they are replaced, or agree with what is replaced."""
-_POINTED_AT = frozenset(
-    "movie song album band book show place restaurant team guy film game series hotel event time day year date city "
-    "track artist singer player property apartment establishment venue house room flight train bus class".split()
+_POINTED_AT = word_set(
+    """
+    movie song album band book show place restaurant team guy film game series hotel event time day year date
+    city track artist singer player property apartment establishment venue house room flight train bus class
+    """
 )
 """Nouns that may go with the word that points: `this movie` becomes a title."""
 _POINTERS = re.compile(r"\b(?:this|that|these|those|the same|the) (?:\w+ )?(\w+)", re.IGNORECASE)
-_FUNCTION = frozenset(
-    "a an the of in on at to for from with by about as than and or is are was were be been do does did has have had "
-    "will would can could should that which who whose it its 's 're ' s going".split()
+_FUNCTION = word_set(
+    """
+    a an the of in on at to for from with by about as than and or is are was were be been do does did has have
+    had will would can could should that which who whose it its 's 're ' s going
+    """
 )
-_PERSONS = frozenset("i me my mine myself we us our ours you your yours 'm".split())
+_PERSONS = word_set("i me my mine myself we us our ours you your yours 'm")
 _MARKS = frozenset(".?!…")
 _REACTIONS = frozenset(reaction.lower() for reaction in reactions("en"))
 
@@ -80,7 +86,7 @@ def _row(number: int, label: Mapping[str, Any]) -> Row:
 def _read(path: Path) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected labels as JSON lines, packed with xz or not")
-    with (lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")) as lines:
+    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 label = json.loads(line)
@@ -97,18 +103,17 @@ def find_fault(dialogue: Dialogue, rewrite: str, longer: int = 16) -> str | None
     utterance = dialogue.utterance
     cased = unit_texts(rewrite)
     before, after = unit_texts(utterance.lower()), unit_texts(rewrite.lower())
-    if _words(before) == _words(after):
-        return "only marks or case"
-    if " ".join(utterance.lower().split()).strip(" .!?") in _REACTIONS:
-        return "reaction"
-    if rewrite.strip() in {turn.strip() for turn in dialogue.history} or _is_turn(after, dialogue):
-        return "copy of a turn"
-    if len(after) - len(before) > longer:
-        return "too long"
-    if _sentence_marks(before) != _sentence_marks(after):
-        return "marks"
-    if _lost(utterance, before, after):
-        return "lost words"
+    faults = {
+        "only marks or case": _words(before) == _words(after),
+        "reaction": " ".join(utterance.lower().split()).strip(" .!?") in _REACTIONS,
+        "copy of a turn": _is_turn(after, dialogue),
+        "too long": len(after) - len(before) > longer,
+        "marks": _sentence_marks(before) != _sentence_marks(after),
+        "lost words": _lost(utterance, before, after),
+    }
+    for fault, found in faults.items():
+        if found:
+            return fault
     new = [unit for unit in cased if unit.lower() not in before]
     return _fault_of_new(new, before, after, dialogue)
 
@@ -128,8 +133,10 @@ def _fault_of_new(new: list[str], before: list[str], after: list[str], dialogue:
     if any(unit not in units and unit[:1].upper() + unit[1:] not in units for unit in content):
         return "spelled otherwise"
     counts = {unit: after.count(unit) for unit in set(after)}
-    if any(count > before.count(unit) and 0 < before.count(unit) and unit not in _FUNCTION and unit.isalpha()
-           for unit, count in counts.items()):
+    if any(
+        count > before.count(unit) and before.count(unit) > 0 and unit not in _FUNCTION and unit.isalpha()
+        for unit, count in counts.items()
+    ):
         return "said twice"
     return None
 
@@ -153,6 +160,6 @@ def _words(units: list[str]) -> list[str]:
 
 
 def _sentence_marks(units: list[str]) -> list[str]:
-    """Return the final mark, and how many question marks there are: a name may hold full stops and exclamation marks."""
+    """Return the final mark and the question marks; other marks may belong to a name."""
     final = units[-1] if units and units[-1] in _MARKS else ""
     return [final, *(unit for unit in units if unit == "?")]

@@ -9,28 +9,50 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from teo.training.augmentation import english
-from teo.training.augmentation.choices import draw_reply
+from teo.training.augmentation.choices import draw_reply, word_set
 from teo.training.augmentation.requests import Draft, Request, Slot
 
-_MALE = frozenset(
-    "john tom mike patrick robert mark kenny sam dave david paul jim james bob bill joe jack steve peter george gary adam "
-    "ben brian chris daniel eric frank fred greg harry henry jason jeff kevin larry matt michael nick ryan scott ted tim "
-    "tony trump obama dad father brother uncle husband boyfriend grandfather john\u00a0smith brad\u00a0pitt tom\u00a0cruise "
-    "barack\u00a0obama donald\u00a0trump bill\u00a0gates elvis\u00a0presley michael\u00a0jackson".split(" ")
+_MALE = word_set(
+    """
+    john tom mike patrick robert mark kenny sam dave david paul jim james bob bill joe jack steve peter george
+    gary adam ben brian chris daniel eric frank fred greg harry henry jason jeff kevin larry matt michael nick
+    ryan scott ted tim tony trump obama dad father brother uncle husband boyfriend grandfather john~smith
+    brad~pitt tom~cruise barack~obama donald~trump bill~gates elvis~presley michael~jackson
+    """
 )
-_FEMALE = frozenset(
-    "mary susan anna jen jennifer katherine sarah jane julie julia linda lisa laura emily emma amy angela alice carol "
-    "diane donna helen jessica karen kate kathy kelly kim maria martha nancy rachel rebecca sally sandra sharon sophia "
-    "tina mom mother sister aunt wife girlfriend grandmother madonna shakira beyonce adele taylor\u00a0swift".split(" ")
+_FEMALE = word_set(
+    """
+    mary susan anna jen jennifer katherine sarah jane julie julia linda lisa laura emily emma amy angela alice
+    carol diane donna helen jessica karen kate kathy kelly kim maria martha nancy rachel rebecca sally sandra
+    sharon sophia tina mom mother sister aunt wife girlfriend grandmother madonna shakira beyonce adele
+    taylor~swift
+    """
 )
-_OBJECT_LEFT = frozenset("to from with email call text about for by message contact ask tell invite phone".split())
-_SUBJECT_LEFT = frozenset("has is did does will was if that had".split())
-_THING_LEFT = frozenset("rate give find play see watch show get add for to of hear buy download is put".split())
-_CITY_INTENTS = frozenset("GetWeather BookRestaurant weather_query transport_ticket datetime_query".split())
-_VAGUE = re.compile(r"\b(?:area|station|location|here|nearby|city|town|place|my|state|airport|street|me|mall|theat\w+)\b")
-_DAY = re.compile(r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|next \w+|(?:\w+ )?(?:january|february|march|"
-                  r"april|may|june|july|august|september|october|november|december)(?: \w+)?)$")
+_OBJECT_LEFT = word_set("to from with email call text about for by message contact ask tell invite phone")
+_SUBJECT_LEFT = word_set("has is did does will was if that had")
+_THING_LEFT = word_set("rate give find play see watch show get add for to of hear buy download is put")
+_CITY_INTENTS = frozenset(["GetWeather", "BookRestaurant", "weather_query", "transport_ticket", "datetime_query"])
+_VAGUE = re.compile(
+    r"\b(?:area|station|location|here|nearby|city|town|place|my|state|airport|street|me|mall|theat\w+)\b"
+)
+_DAY = re.compile(
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|"
+    r"next (?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:\w+ )?(?:january|february|march|"
+    r"april|may|june|july|august|september|october|november|december)(?: \w+)?)$"
+)
 _SWITCH = re.compile(r"(.*\b(?:turn|switch|shut)) (off|on) ((?:the|my) [\w ]+?)((?: please)?)$")
+
+
+_GROUPS = {
+    "date": "day",
+    "business_name": "company",
+    "object_name": "thing",
+    "movie_name": "film",
+    "track": "song",
+    "entity_name": "song",
+    "artist": "artist",
+}
+_BOUND_LEFT = english.PREPOSITIONS | english.DETERMINERS | {"", "is", "of", "this", "next"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +83,7 @@ class Pronoun:
 
     def draw(self, rng: random.Random) -> Draft | None:
         """Return a second request with a pronoun, after a first one that has the noun."""
-        if self.switches and rng.random() < 0.03:  # noqa: PLR2004
+        if self.switches and rng.random() < 0.03:
             return self._draw_switch(rng)
         if not self.groups:
             return None
@@ -78,14 +100,14 @@ class Pronoun:
         if not _match(group, first, second):
             return None
         value, asked = named.value, first.text
-        rewrite = second.replaced((template.slot, _worded(group, template, value)))
-        head, tail = second.text[: template.start], second.text[template.slot.end :]
-        utterance = head + _gendered(template, value, rng) + tail
+        pronoun = _gendered(template, value, rng)
+        worded = _worded_list(first, named, pronoun) if group == "playlist" else _worded(template, value)
+        rewrite = second.replaced((template.slot, worded))
+        utterance = second.text[: template.start] + pronoun + second.text[template.slot.end :]
         if english.is_lower(asked) or english.is_lower(second.text):
             asked, utterance, rewrite, value = asked.lower(), utterance.lower(), rewrite.lower(), value.lower()
-        utterance = re.sub(r"  +", " ", utterance).strip()
         names = (value,) if group not in ("day", "thing", "song", "film") else ()
-        reply = None if rng.random() < 0.05 else draw_reply("en", english.topic(first.intent), rng)  # noqa: PLR2004
+        reply = None if rng.random() < 0.05 else draw_reply("en", english.topic(first.intent), rng)
         return english.finish([asked, utterance, rewrite], reply, rng, names)
 
     def _draw_switch(self, rng: random.Random) -> Draft | None:
@@ -112,15 +134,13 @@ def _group(request: Request, slot: Slot) -> str:
         places = len(english.place_slots(request)) == 1 and request.intent in _CITY_INTENTS
         return "place" if places and left in ("in", "to", "for", "at") and not _VAGUE.search(value) else ""
     if slot.name in ("person", "relation"):
-        return "man" if value in _MALE else "woman" if value in _FEMALE and left != "my" else ""
-    if slot.name == "date" and _DAY.match(value) and request.intent.startswith(("weather", "calendar", "alarm")):
-        return "day"
-    groups = {"movie_name": "film", "track": "song", "entity_name": "song", "artist": "artist"}
-    if slot.name == "business_name" and request.intent == "qa_stock" and not value.endswith("s"):
-        return "company"
-    if slot.name == "object_name" and not value.startswith(("this", "that", "the current")):
-        return "thing"
-    return groups.get(slot.name, "")
+        return "person" if value in _MALE | _FEMALE and left != "my" else ""
+    fits = {
+        "date": _DAY.match(value) is not None and request.intent.startswith(("weather", "calendar", "alarm")),
+        "business_name": request.intent == "qa_stock" and not value.endswith("s"),
+        "object_name": not value.startswith(("this", "that", "the current")),
+    }
+    return _GROUPS.get(slot.name, "") if fits.get(slot.name, True) else ""
 
 
 def _templates(request: Request) -> Iterator[tuple[str, Template]]:
@@ -134,9 +154,9 @@ def _templates(request: Request) -> Iterator[tuple[str, Template]]:
             yield group, Template(request, slot, before, (" there",))
         elif group == "day" and left in ("on", "for") and not possessive:
             yield group, Template(request, slot, slot.start, ("that day",))
-        elif group == "day" and left not in english.PREPOSITIONS | english.DETERMINERS | {"", "is", "of", "this", "next"}:
+        elif group == "day" and left not in _BOUND_LEFT:
             yield group, Template(request, slot, slot.start, ("that day", "then"))
-        elif group in ("man", "woman") and slot.name == "person":
+        elif group == "person" and slot.name == "person":
             form = _person_form(request, slot, left)
             if form is not None:
                 yield group, Template(request, form[0], slot.start, form[1])
@@ -156,8 +176,11 @@ def _templates(request: Request) -> Iterator[tuple[str, Template]]:
 
 def _alone(request: Request, slot: Slot) -> bool:
     """Tell whether a title stands without a word for its kind, such as `the novel`."""
-    return not any(other.name in ("object_type", "music_item", "object_part_of_series_type", "artist")
-                   and abs(other.end - slot.start) < 3 for other in request.slots)  # noqa: PLR2004
+    return not any(
+        other.name in ("object_type", "music_item", "object_part_of_series_type", "artist")
+        and abs(other.end - slot.start) < 3
+        for other in request.slots
+    )
 
 
 def _person_form(request: Request, slot: Slot, left: str) -> tuple[Slot, tuple[str, ...]] | None:
@@ -174,9 +197,11 @@ def _person_form(request: Request, slot: Slot, left: str) -> tuple[Slot, tuple[s
 def _match(group: str, first: Request, second: Request) -> bool:
     """Tell whether two requests may follow each other."""
     if group == "song":
-        return second.intent == "AddToPlaylist" or first.intent == second.intent
-    return group in ("company", "film", "day", "artist", "man", "woman") or first.intent != second.intent or (
-        group == "playlist"
+        return second.intent in ("AddToPlaylist", first.intent)
+    return (
+        group in ("company", "film", "day", "artist", "person")
+        or first.intent != second.intent
+        or (group == "playlist")
     )
 
 
@@ -187,12 +212,16 @@ def _gendered(template: Template, value: str, rng: random.Random) -> str:
     return {"his": "her", "him": "her", "he": "she"}.get(pronoun, pronoun) if female else pronoun
 
 
-def _worded(group: str, template: Template, value: str) -> str:
-    """Return the value as the span had it: with its possessive, or with `my` and `playlist`."""
-    slot, text = template.slot, template.request.text
-    span = text[slot.start : slot.end]
-    if span.endswith("'s"):
-        return f"{value}'s"
-    if group == "playlist":
-        return f"{span.split()[0]} {value} playlist"
-    return value
+def _worded(template: Template, value: str) -> str:
+    """Return the value with the possessive that the span has."""
+    slot = template.slot
+    return f"{value}'s" if template.request.text[slot.start : slot.end].endswith("'s") else value
+
+
+def _worded_list(first: Request, named: Slot, pronoun: str) -> str:
+    """Return a playlist as the first request names it; the word `playlist` comes with the pronoun that has it."""
+    owner = re.search(r"\b(?:my|the|\w+'s) $", first.text[: named.start], re.IGNORECASE)
+    rest = first.text[named.end :].lower()
+    if pronoun == "it" and not rest.startswith(" playlist"):
+        return (owner.group() if owner else "") + named.value
+    return f"{owner.group() if owner else 'the '}{named.value} playlist"

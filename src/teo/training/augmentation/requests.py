@@ -74,18 +74,21 @@ _CONTEXT_EN = re.compile(
 _COMPLETE_EN = re.compile(
     r"\b(?:this (?:morning|afternoon|evening|week|weekend|month|year|summer|winter|spring|fall|friday|saturday|sunday|"
     r"monday|tuesday|wednesday|thursday)|(?:is|are|was|were|will|if) there|there (?:is|are)|what time is it|"
-    r"(?:is|will|was|does|if) it (?:going to |be |get )*(?:rain|snow|sunny|windy|cold|hot|warm|cloudy|storm|freez|hail)\w*)\b",
+    r"(?:is|will|was|does|if) it (?:going to |be |get )*"
+    r"(?:rain|snow|sunny|windy|cold|hot|warm|cloudy|storm|freez|hail)\w*)\b",
     re.IGNORECASE,
 )
-_CONTEXT_ZH = re.compile(r"[这那它他她其]|咱俩|上面|刚才|刚刚|还是|前者|后者|呢[?？]?$|^(?:还|也|就|再|又|不是|所以|但是|可是|而且|然后|因为|如果)")
-_CHATTER_ZH = re.compile(r"(.)\1\1|[啊哦呃嗯呀哈嘿啦喂]|[a-z]。|[，,。.！!；;]\S")
+_CONTEXT_ZH = re.compile(
+    r"[这那它他她其]|咱俩|上面|刚才|刚刚|还是|前者|后者|呢[?？]?$|^(?:还|也|就|再|又|不是|所以|但是|可是|而且|然后|因为|如果)"
+)
+_CHATTER_ZH = re.compile(r"[傻逼屄操蠢]|两性|色情|妈的|(.)\1\1|[啊哦呃嗯呀哈嘿啦喂]|[a-z]。|[，,。.！!；;]\S")
 
 
 def is_self_contained(text: str, language: Language) -> bool:
     """Tell whether a text points at nothing before it, as far as its words can tell."""
     if language == "en":
-        return len(text.split()) >= 3 and not _CONTEXT_EN.search(_COMPLETE_EN.sub("", text))  # noqa: PLR2004
-    return len(text) >= 5 and not _CONTEXT_ZH.search(text) and not _CHATTER_ZH.search(text)  # noqa: PLR2004
+        return len(text.split()) >= 3 and not _CONTEXT_EN.search(_COMPLETE_EN.sub("", text))
+    return len(text) >= 5 and not _CONTEXT_ZH.search(text) and not _CHATTER_ZH.search(text)
 
 
 def read_requests(folder: Path, language: Language) -> list[Request]:
@@ -144,7 +147,7 @@ def request_rows(requests: Sequence[Request], language: Language, count: int, se
 def _makers(requests: Sequence[Request], language: Language) -> Mapping[str, tuple[float, Maker]]:
     """Return the kinds of a language with their weights."""
     # Imported here: the makers take their values from this module.
-    from teo.training.augmentation import followups_en, followups_zh, phrases_en, phrases_zh, pronouns_en  # noqa: PLC0415
+    from teo.training.augmentation import followups_en, followups_zh, phrases_en, phrases_zh, pronouns_en
 
     if language == "en":
         return {
