@@ -366,6 +366,7 @@ def test_bad_requests_are_named(tmp_path: Path) -> None:
         ("Do you like this movie, Dumbo?", "Who made this movie?", "Who made Dumbo?", None),
         ("I like tea.", "Me too.", "Me too!", "only marks or case"),
         ("It is a big house.", "No.", "No big house.", "reaction"),
+        ("It has wifi.", "I like the sound of that.", "I like the sound of wifi.", "idiom"),
         ("Which is best? | Tea.", "Coffee then.", "Which is best?", "copy of a turn"),
         ("Are you going to Rome?", "When?", "When to Rome", "marks"),
         ("It was the team.", "Yeah. They really needed it.", "Yeah. the team needed it.", "lost words"),

@@ -44,6 +44,13 @@ _FUNCTION = word_set(
     """
 )
 _PERSONS = word_set("i me my mine myself we us our ours you your yours 'm")
+_IDIOMS = re.compile(
+    r"\b(?:sound of that|is that so|is that it|that's it|about that|how about it|that's (?:right|all|true|okay|fine)|"
+    r"what about it|that is correct|makes sense|believe it|got it|do it|you know it|it's (?:ok|okay|fine))\b",
+    re.IGNORECASE,
+)
+"""Phrases whose pronoun stands for nothing that could be named."""
+_SHORT = 8
 _MARKS = frozenset(".?!…")
 _REACTIONS = frozenset(reaction.lower() for reaction in reactions("en"))
 
@@ -106,6 +113,7 @@ def find_fault(dialogue: Dialogue, rewrite: str, longer: int = 16) -> str | None
     faults = {
         "only marks or case": _words(before) == _words(after),
         "reaction": " ".join(utterance.lower().split()).strip(" .!?") in _REACTIONS,
+        "idiom": _IDIOMS.search(utterance) is not None and len(before) < _SHORT,
         "copy of a turn": _is_turn(after, dialogue),
         "too long": len(after) - len(before) > longer,
         "marks": _sentence_marks(before) != _sentence_marks(after),

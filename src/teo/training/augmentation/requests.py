@@ -66,6 +66,8 @@ class Maker(Protocol):
         ...
 
 
+_TRIES = 20
+"""Draws for one row: many of them fit together only by chance, so that a kind with few hits still has its share."""
 _CONTEXT_EN = re.compile(
     r"\b(?:it|its|it's|this|that|that's|these|those|there|they|them|their|he|him|his|she|her|one|ones|same|here|instead|"
     r"again|also|too|another|other|others|else|both|either|previous|following|such|then|because|so|he's|she's|they're)\b",
@@ -81,7 +83,9 @@ _COMPLETE_EN = re.compile(
 _CONTEXT_ZH = re.compile(
     r"[这那它他她其]|咱俩|上面|刚才|刚刚|还是|前者|后者|呢[?？]?$|^(?:还|也|就|再|又|不是|所以|但是|可是|而且|然后|因为|如果)"
 )
-_CHATTER_ZH = re.compile(r"[傻逼屄操蠢]|两性|色情|妈的|(.)\1\1|[啊哦呃嗯呀哈嘿啦喂]|[a-z]。|[，,。.！!；;]\S")
+_CHATTER_ZH = re.compile(
+    r"[傻逼屄操蠢]|两性|色情|很黄|性爱|裸|妈的|(.)\1\1|[啊哦呃嗯呀哈嘿啦喂]|[a-z]。|[，,。.！!；;]\S"
+)
 
 
 def is_self_contained(text: str, language: Language) -> bool:
@@ -133,15 +137,24 @@ def request_rows(requests: Sequence[Request], language: Language, count: int, se
     kinds = list(makers)
     bounds = list(itertools.accumulate(makers[kind][0] for kind in kinds))
     seen: set[Draft] = set()
-    for _ in range(60 * count + 60):
+    for _ in range(_TRIES * count):
         if len(seen) >= count:
             return
         kind = rng.choices(kinds, cum_weights=bounds)[0]
-        draft = makers[kind][1].draw(rng)
-        if draft is None or draft in seen or draft.utterance == draft.rewrite or not draft.utterance.strip():
+        draft = _draw_new(makers[kind][1], seen, rng)
+        if draft is None:
             continue
         seen.add(draft)
         yield Row(f"request-{language}-{kind}-{len(seen)}", Dialogue(draft.history, draft.utterance), draft.rewrite)
+
+
+def _draw_new(maker: Maker, seen: set[Draft], rng: random.Random) -> Draft | None:
+    """Return a follow-up that was not there before; none where the requests of its kind are used up."""
+    for _ in range(_TRIES):
+        draft = maker.draw(rng)
+        if draft is not None and draft not in seen and draft.utterance.strip() and draft.utterance != draft.rewrite:
+            return draft
+    return None
 
 
 def _makers(requests: Sequence[Request], language: Language) -> Mapping[str, tuple[float, Maker]]:
