@@ -96,6 +96,8 @@ def find_slots(requests: Sequence[Request]) -> Iterator[Request]:
             match = pattern.match(request.text)
             if match:
                 names = [name for name, value in match.groupdict().items() if value]
+                if any(match.group(name).endswith(("的", "用")) for name in names):
+                    continue
                 slots = tuple(Slot(name, *match.span(name), match.group(name)) for name in names)
                 slots = tuple(sorted(slots, key=lambda slot: slot.start))
                 yield Request(request.text, request.source, intent, slots)

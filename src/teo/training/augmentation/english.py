@@ -108,8 +108,8 @@ def finish(
         texts = [_alike(text, user[0]) for text in user]
     *before, utterance, rewrite = texts
     if utterance[-1:] in _FINAL:
-        asks = is_question(user[-1]) or _ABOUT.match(user[-2]) is not None
-        utterance = utterance[:-1] + ("?" if asks and not answers else ".")
+        mark = "?" if _ABOUT.match(utterance) else "." if answers else rewrite[-1]
+        utterance = utterance[:-1] + (mark if mark in _FINAL else ".")
     history = tuple(before) if reply is None else (*before, reply)
     return Draft(history, utterance, rewrite)
 

@@ -50,6 +50,8 @@ _ASKED = {
     "color_type": "color",
 }
 _BOUND_LEFT = english.DETERMINERS | word_set("is of next this last every coming until are was")
+_NO_DATE = ("datetime", "general", "social", "qa", "play", "music")
+"""Intents that nobody asks the day of."""
 _BOUND_VERBS = word_set(
     """
     turn switch use log open close next near according due listen go get going drive close-by closest at set be
@@ -218,7 +220,7 @@ class Clarification:
             slot.name == "date" and request.text[slot.end :].strip() in ("", "?")
         ):
             return None
-        if left in _BOUND_LEFT or (slot.name == "date" and request.intent == "datetime_query"):
+        if left in _BOUND_LEFT or (slot.name == "date" and request.intent.startswith(_NO_DATE)):
             return None
         before = request.text[: slot.start].lower().split()[-2:-1]
         if left in english.PREPOSITIONS and before and before[0] in _BOUND_VERBS:

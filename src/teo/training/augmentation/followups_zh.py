@@ -99,7 +99,7 @@ _TEMPLATES = {
 }
 """Requests about a person or a place, `_` in the place of the name."""
 _WOMEN = ("妈", "姐", "妹", "姨", "婆", "奶奶", "姥", "姑", "嫂", "女", "娘")
-_NOT_NAMES = re.compile(r"[我你您的了吗呢啊吧是有不么个电话短信号码]|客服|移动|联通|电信|银行|公司|\d")
+_NOT_NAMES = re.compile(r"[我你您的了吗呢啊吧是有不么个电话短信号码家]|客服|移动|联通|电信|银行|公司|\d")
 
 
 def usable(request: Request, slot: Slot) -> bool:
@@ -114,6 +114,8 @@ def usable(request: Request, slot: Slot) -> bool:
     if after.startswith(("了", "市")) or (
         request.intent in ("message/SEND", "email/SEND") and (after == "的" or slot.name == "content")
     ):
+        return False
+    if slot.name == "startLoc_city" and not re.match(r"到|去|至|飞|出发|往|开", after):
         return False
     # A request that is nothing but its value has nothing to carry over.
     rest = request.text[: slot.start] + request.text[slot.end :]

@@ -25,7 +25,7 @@ _NOT_NOUNS = word_set(
     way time best most right next last first same day latest current new only amount number whole rest nearest
     closest total difference name word exact whole following previous left top bottom end start weather past
     week month year pending reason own person market dollar one ones answer question meaning need future average
-    timezone employer
+    timezone employer web morning evening afternoon night date assistance forecast
     """
 )
 _NOUN_PHRASE = re.compile(r"\b(?:the|my) [a-z]+(?: [a-z]+)?\b")
@@ -45,7 +45,7 @@ _PREDICATES = word_set(
     """
     still not been already be work arrive come expire cost take due ready safe available open close going
     declined being frozen blocked lost anymore stolen pending worth valid expired working need have show run
-    last look start
+    last look start stop
     """
 )
 """Words that a subject is followed by; they end a noun phrase that they might seem to belong to."""

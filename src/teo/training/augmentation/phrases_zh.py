@@ -50,6 +50,23 @@ _ASKS = re.compile(
     r"怎么样?|如何|怎样|什么时候|什么|多少|可以|哪一?[天个里]|能不能|能否|有没有|为何|为什么|[是的吗要有在用几号]"
 )
 _CLEAN = re.compile(r"[\u4e00-\u9fffA-Za-z0-9]+[?？]?")
+_VAGUE_TAILS = frozenset(
+    [
+        "有没有",
+        "为什么",
+        "好不好",
+        "可以吗",
+        "怎么样",
+        "是什么",
+        "是不是",
+        "怎么没有",
+        "有什么",
+        "是哪个",
+        "哪里有",
+        "有什么好的",
+    ]
+)
+"""Ends that anything may have before them: what two such questions share says nothing."""
 _HELP = re.compile(r"设置|打开|关闭|取消|注销|开通|办理|下载|登录|密码|还款|额度|借|申请|恢复|修改|绑定")
 _VERB_ENDS = frozenset("做买卖吃喝玩用开关打写读学办查找换修改退还借存取存治洗穿戴拍发送叫")
 _ENDS_OPEN = frozenset("最更比等于被因前后时应该需并而且或但则以及")
@@ -176,7 +193,7 @@ class SharedTail:
         for split in splits:
             if split is not None and (len(split[0]) <= 4 or counts[split[0]] > 1):
                 tail = split[1].rstrip("?？")
-                if tail not in ("有没有", "为什么", "好不好", "可以吗", "怎么样", "是什么"):
+                if tail not in _VAGUE_TAILS:
                     tails[tail].add(split[0])
         self.phrases = {tail: sorted(found) for tail, found in tails.items() if len(found) > 1}
         self.tails = list(self.phrases)
@@ -203,7 +220,7 @@ def _key(request: Request) -> str:
 
 
 def _topic(question: str) -> str:
-    return "help" if _HELP.search(question) else "generic"
+    return "help" if _HELP.search(question) else "facts"
 
 
 def _overlap(first: str, second: str) -> bool:

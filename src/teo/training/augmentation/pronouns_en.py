@@ -40,7 +40,9 @@ _DAY = re.compile(
     r"next (?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:\w+ )?(?:january|february|march|"
     r"april|may|june|july|august|september|october|november|december)(?: \w+)?)$"
 )
-_SWITCH = re.compile(r"(.*\b(?:turn|switch|shut)) (off|on) ((?:the|my) [\w ]+?)((?: please)?)$")
+_SWITCH = re.compile(
+    r"(.*\b(?:turn|switch|shut)) (off|on) ((?:the|my)(?: (?!now|to|in|at|for|by)\w+){1,3}?)((?: please)?)$"
+)
 
 
 _GROUPS = {
@@ -163,6 +165,8 @@ def _templates(request: Request) -> Iterator[tuple[str, Template]]:
         elif group == "company" and possessive:
             yield group, Template(request, Slot(slot.name, slot.start, slot.end + 2, ""), slot.start, ("its",))
         elif group in ("film", "thing", "song") and left in _THING_LEFT and _alone(request, slot):
+            if left == "is" and not re.match(r" (?:playing|showing|on)\b", request.text[slot.end :]):
+                continue  # `what time is it` is a question of its own
             yield group, Template(request, slot, slot.start, ("it",))
         elif group == "artist" and left == "by":
             yield group, Template(request, slot, slot.start, ("this artist", "that artist", "the same artist"))
