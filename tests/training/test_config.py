@@ -54,6 +54,7 @@ def test_the_defaults_are_the_papers(tmp_path: Path) -> None:
         ('roles = ["stage1", "stage1"]', "roles: expected each role once, found stage1, stage1"),
         ('shared = true\nroles = ["stage1", "fused"]', "roles: expected stage1 or fused"),
         ("roles = []", "roles: expected at least one role, found none"),
+        ("[augmentation]\nreactions = -1", "augmentation.reactions: expected 0 or more, found -1"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:

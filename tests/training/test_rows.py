@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[AugmentationSettings, i
 def test_rows_are_added_once_an_epoch_after_those_of_the_datasets(
     rows_folder: Path, tmp_path: Path, asked: list[tuple[AugmentationSettings, int]]
 ) -> None:
-    settings = AugmentationSettings(identity=0.5, labels=str(tmp_path / "labels.jsonl"))
+    settings = AugmentationSettings(identity=0.5, labels=str(tmp_path / "labels.jsonl"), labels_rows=4)
     rows = read_rows([DataSettings(path=str(rows_folder), rows=10, repeat=3)], tmp_path, settings)
     assert asked == [(settings, 10)]
     assert rows.train[10:] == [ADDED]

@@ -84,8 +84,6 @@ def build(cls: type[S], tree: Mapping[str, Any], where: str) -> S:
         settings: S = adapter.validate_json(json.dumps([tree], default=str))[0]
     except ValidationError as error:
         raise ConfigError(f"{where}: {_explain(error, schema)}") from None
-    except ConfigError as error:  # what a dataclass checks itself
-        raise ConfigError(f"{where}: {error}") from None
     return settings
 
 
@@ -183,6 +181,8 @@ def _explain(error: ValidationError, root: Schema) -> str:
             schema = table.get("properties", {}).get(key) or table.get("additionalProperties") or {}
             path += f".{key}"
     path = path.removeprefix(".")
+    if first["type"] == "value_error":  # what a dataclass checks itself
+        return f"{path}{'.' if path else ''}{first['ctx']['error']}"
     if unknown:
         return f"{path}: unknown key{_nearest(path, list(table['properties']), root)}"
     if first["type"] == "missing":
