@@ -164,7 +164,7 @@ def test_the_paper_page_names_code_and_files_that_exist():
     assert len(names_of(PAPER)) > 40, "the map of the paper is there"
     files = _FILE.findall(PAPER.read_text(encoding="utf-8"))
     assert [file for file in files if not (ROOT / file).exists()] == []
-    assert "configs/rewrite.toml" in files
+    assert "configs/paper/rewrite.toml" in files
 
 
 def test_a_name_that_does_not_exist_is_noticed():

@@ -22,7 +22,7 @@ class DataError(InputError):
     """A dataset file does not have the published form."""
 
 
-class ConfigError(InputError):
+class ConfigError(InputError, ValueError):
     """A configuration holds an unknown key or an impossible value."""
 
 

@@ -1,66 +1,157 @@
-"""`teo train`: the same command as `python -m teo.training`, with help that needs no torch."""
+"""The verbs of training: one JSON line or one path on stdout, one line on stderr for a mistake, help without torch."""
 
 from __future__ import annotations
 
+import json
+import logging
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from teo.cli.train import train
-from teo.errors import ConfigError, MissingExtraError
+from teo.cli.app import app
+from teo.errors import ConfigError, ModelError
 
-app = typer.Typer()
-app.command("train")(train)
 runner = CliRunner()
+TINY = """
+output = "OUT"
+roles = ["direct"]
+device = "cpu"
+[model]
+base = "random"
+source_limit = 64
+target_limit = 32
+[model.random]
+width = 16
+layers = 1
+heads = 2
+vocabulary = 300
+[data]
+name = "synthetic"
+rows = 16
+dev_rows = 4
+[optimisation]
+epochs = 1
+batch_size = 8
+[writing]
+plots = false
+log_every = 1
+"""
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "run.toml"
-    path.write_text('output = "out"\n[data]\npath = "rows.jsonl"\n')
+    path.write_text(TINY.replace("OUT", str(tmp_path / "model")), encoding="utf-8")
     return path
 
 
-def test_a_dry_run_prints_the_resolved_configuration(config: Path) -> None:
-    result = runner.invoke(app, [str(config), "optimisation.epochs=3", "--dry-run"])
+@pytest.fixture
+def own_log() -> Iterator[None]:
+    """Give the package's logger back as it was; the command sends it to stderr."""
+    log = logging.getLogger("teo")
+    before = (log.handlers, log.propagate, log.level)
+    yield
+    log.handlers, log.propagate, log.level = before
+
+
+@pytest.mark.usefixtures("own_log")
+def test_training_answers_with_one_json_line_and_logs_on_stderr(config: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    done = runner.invoke(app, ["train", str(config), "seed=1"], catch_exceptions=False)
+    assert json.loads(done.stdout) == {"model": str(tmp_path / "model"), "dev_em": {"direct": 0.0}}
+    assert "direct: epoch 1.00 step 2: loss" in done.stderr
+
+
+def test_mistakes_are_one_line_on_stderr(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "teo", "train", str(tmp_path / "none.toml")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == f"teo: {tmp_path / 'none.toml'}: no such file; give the path of a configuration in TOML\n"
+    assert done.stdout == ""
+
+
+def test_a_dry_run_prints_the_resolved_configuration(config: Path, tmp_path: Path) -> None:
+    result = runner.invoke(app, ["train", str(config), "optimisation.epochs=3", "--dry-run"])
     assert result.exit_code == 0, result.output
     assert "epochs = 3" in result.output
-    assert 'path = "rows.jsonl"' in result.output
+    assert 'name = "synthetic"' in result.output
+    assert not (tmp_path / "model").exists()
 
 
-def test_the_keys_are_printed(config: Path) -> None:
-    result = runner.invoke(app, ["--keys"])
+def test_the_keys_are_printed_with_their_meaning() -> None:
+    result = runner.invoke(app, ["train", "--keys"])
     assert result.exit_code == 0
-    assert "optimisation.learning_rate = 5e-05  (a number)" in result.output
+    assert "optimisation.learning_rate = 5e-05  (a number above 0)" in result.output
+    assert "perturbation.prob_p = 0.6  (a number from 0 to 1)\n    Probability that an operation is pe" in result.output
 
 
-def test_mistakes_reach_the_caller_as_our_errors(config: Path) -> None:
-    result = runner.invoke(app, [str(config), "optimisation.epoch=3"])
-    assert isinstance(result.exception, ConfigError)
-    assert "optimisation.epoch: unknown key; the nearest known one is optimisation.epochs" in str(result.exception)
+@pytest.mark.usefixtures("own_log")
+def test_an_unknown_key_is_named(config: Path) -> None:
+    with pytest.raises(ConfigError, match=r"optimisation\.epoch: unknown key; the nearest known one is optimisation\."):
+        runner.invoke(app, ["train", str(config), "optimisation.epoch=3"], catch_exceptions=False)
 
 
-def test_without_torch_the_extra_is_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(*_: object, **__: object) -> None:
-        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+WITHOUT_TORCH = """
+import sys
+for name in ("torch", "transformers", "accelerate"):
+    sys.modules[name] = None  # what importing gives where a library is not installed
+from typer.testing import CliRunner
+from teo.cli.app import app
+for words in ("train " + sys.argv[1], "pretrain x", "label x", "average a b c", "base a b"):
+    print(CliRunner().invoke(app, words.split()).exception)
+"""
 
-    monkeypatch.setattr("teo.training.command.run_command", absent)
-    result = runner.invoke(app, [str(config)])
-    assert isinstance(result.exception, MissingExtraError)
-    assert str(result.exception) == (
-        "training needs the library 'torch', which is not installed: pip install 'teo[train]'"
-    )
+
+def test_without_torch_the_extra_is_named(config: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_TORCH, str(config)]
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    assert len(lines) == 5
+    for line, feature in zip(lines, ("training", "pretraining", "labelling", "averaging", "storing"), strict=True):
+        assert line.startswith(feature)
+        assert line.endswith("which is not installed: pip install 'teo[train]'")
 
 
 def test_the_help_and_a_dry_run_import_no_torch(config: Path) -> None:
     code = (
-        "import sys, typer; from teo.cli.train import train; from teo.training.command import run_command; "
-        f"from pathlib import Path; run_command(Path({str(config)!r}), dry_run=True); "
+        "import sys; from teo.cli.train import train, keys_help; from pathlib import Path; keys_help(); "
+        f"train(Path({str(config)!r}), dry_run=True); "
         "sys.exit(sum(name in sys.modules for name in ('torch', 'transformers')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_averaging_needs_two_models(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ConfigError, match="expected at least two model folders, found 1"):
+        runner.invoke(app, ["average", str(tmp_path / "out"), str(tmp_path)], catch_exceptions=False)
+
+
+@pytest.mark.usefixtures("own_log")
+def test_labelling_needs_a_configuration_of_its_own(config: Path) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ConfigError, match="unknown key"):
+        runner.invoke(app, ["label", str(config)], catch_exceptions=False)
+
+
+def test_a_base_is_made_of_a_backbone_with_its_tokenizer(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from teo.models import TeoConfig, TeoForConditionalGeneration
+    from teo.models.storage import load_bytes
+    from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
+
+    checkpoint, out = tmp_path / "checkpoint", tmp_path / "base"
+    tokenizer = train_tokenizer(["Who played Batman?"] * 4, size=450, alphabet=90)
+    size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "heads": 2, "d_ff": 32}
+    model = TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **size))
+    model.save_pretrained(checkpoint)
+    with pytest.raises(ModelError, match=r"expected the folder of a backbone with its tokenizer, found no tokenizer\."):
+        runner.invoke(app, ["base", str(checkpoint), str(out)], catch_exceptions=False)
+    wrap_tokenizer(tokenizer).save_pretrained(checkpoint)
+    assert runner.invoke(app, ["base", str(checkpoint), str(out)], catch_exceptions=False).stdout == f"{out}\n"
+    stored = load_bytes(out).embedding.weight
+    assert (stored - model.embedding.weight).abs().max() < model.embedding.weight.abs().max() / 127

@@ -49,7 +49,7 @@ def make_config(base_folder: Path, rows_folder: Path, tmp_path: Path) -> ConfigM
             "data": {"path": str(rows_folder)},
             "optimisation": {"epochs": 2, "batch_size": 8, "learning_rate": 1e-3},
             "evaluation": {"batch_size": 8},
-            "writing": {"plots": False, "log_steps": 1},
+            "writing": {"plots": False, "log_every": 1},
         }
         return build(TrainConfig, merge(tree, changes), "test")
 

@@ -25,7 +25,6 @@ def test_the_defaults_are_the_papers(tmp_path: Path) -> None:
     assert config.roles == ("stage1", "stage2")
     assert (config.perturbation.prob_p, config.perturbation.prob_r) == (0.6, 0.5)
     assert (config.optimisation.epochs, config.optimisation.learning_rate) == (30, 5e-5)
-    assert config.optimisation.label_smoothing == 0
     assert config.model.base == "facebook/bart-base"
 
 
@@ -40,21 +39,22 @@ def test_the_defaults_are_the_papers(tmp_path: Path) -> None:
         ("zzz = 1", "zzz: unknown key; known are output, roles, shared"),
         ("[perturbation]\nprob = 0.1", "perturbation.prob: unknown key; the nearest known one is perturbation.prob_"),
         ("rolse = []", "rolse: unknown key; the nearest known one is roles"),
-        ('[optimisation]\nepochs = "ten"', 'optimisation.epochs: expected a whole number, found "ten"'),
-        ("[optimisation]\nepochs = 2.5", "optimisation.epochs: expected a whole number, found 2.5"),
+        ('[optimisation]\nepochs = "ten"', 'optimisation.epochs: expected a whole number of at least 1, found "ten"'),
+        ("[optimisation]\nepochs = 2.5", "optimisation.epochs: expected a whole number of at least 1, found 2.5"),
         ("[optimisation]\nbf16 = 1", "optimisation.bf16: expected true or false, found 1"),
         ("seed = true", "seed: expected a whole number, found true"),
         ('order = "random"', 'order: expected "position" or "insertions-first", found "random"'),
         ("roles = [1]", "roles[0]: expected text, found 1"),
         ("model = 3", "model: expected a table, found 3"),
         ('[model.random]\nfamily = "gpt"', 'model.random.family: expected "bart" or "bart-zh" or "t5" or "teo"'),
-        ("[perturbation]\nprob_p = 1.5", "perturbation.prob_p: expected a probability from 0 to 1, found 1.5"),
-        ("[optimisation]\nbatch_size = 0", "optimisation.batch_size: expected a number of at least 1, found 0"),
-        ("[optimisation]\nema = 1", "optimisation.ema: expected a number from 0 to below 1, found 1.0"),
+        ("[perturbation]\nprob_p = 1.5", "perturbation.prob_p: expected a number from 0 to 1, found 1.5"),
+        ("[optimisation]\nbatch_size = 0", "optimisation.batch_size: expected a whole number of at least 1, found 0"),
+        ("[optimisation]\nema = 1", "optimisation.ema: expected a number from 0 to below 1, found 1"),
         ('roles = ["stage3"]', "roles: expected roles among stage1, stage2, rfis, direct, fast, fused, found stage3"),
         ('roles = ["stage1", "stage1"]', "roles: expected each role once, found stage1, stage1"),
         ('shared = true\nroles = ["stage1", "fused"]', "roles: expected stage1 or fused"),
         ("roles = []", "roles: expected at least one role, found none"),
+        ("[augmentation]\nreactions = -1", "augmentation.reactions: expected 0 or more, found -1"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -116,7 +116,7 @@ def test_overrides_take_the_files_place(tmp_path: Path, override: str, read: obj
         ("=3", "=3: expected key=value"),
         ("optimisation.epoch=3", "optimisation.epoch: unknown key; the nearest known one is optimisation.epochs"),
         ("output.x=3", "output.x=3: output is a value, not a table"),
-        ("optimisation.epochs=many", 'optimisation.epochs: expected a whole number, found "many"'),
+        ("optimisation.epochs=many", 'optimisation.epochs: expected a whole number of at least 1, found "many"'),
     ],
 )
 def test_a_wrong_override_is_named(tmp_path: Path, override: str, message: str) -> None:
@@ -125,10 +125,14 @@ def test_a_wrong_override_is_named(tmp_path: Path, override: str, message: str) 
     assert message in str(error.value)
 
 
-def test_one_of_several_datasets_cannot_be_overridden_without_its_number(tmp_path: Path) -> None:
-    path = write(tmp_path, 'output = "o"\n[[data]]\npath = "a"\n[[data]]\npath = "b"\n')
+def test_one_of_several_datasets_is_changed_by_its_name(tmp_path: Path) -> None:
+    text = 'output = "o"\n[[data]]\nname = "task"\npath = "a"\n[[data]]\nname = "rewrite"\npath = "b"\n'
+    path = write(tmp_path, text)
     assert [settings.path for settings in read_config(path).data] == ["a", "b"]
-    with pytest.raises(ConfigError, match="data holds 2 tables; change the file instead"):
+    assert [settings.rows for settings in read_config(path, ["data.rewrite.rows=3"]).data] == [0, 3]
+    above = write(tmp_path, 'extends = "run.toml"\n[data.task]\nrepeat = 2\n', "above.toml")
+    assert [(settings.path, settings.repeat) for settings in read_config(above).data] == [("a", 2), ("b", 1)]
+    with pytest.raises(ConfigError, match="data holds 2 tables; name one of them: rewrite, task"):
         read_config(path, ["data.rows=3"])
 
 

@@ -12,13 +12,14 @@ import torch
 from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.edits import Operation
+from teo.stages import Proposal, rewrite_given
 from teo.training.backbones import load_base
 from teo.training.config import TrainConfig
-from teo.training.dev import Decoding, is_right, predict_operations
-from teo.training.examples import ExampleMaker
+from teo.training.dev import Decoding, propose_operations
 from teo.training.finetune import train
 from teo.training.settings import build
 from teo.training.synthetic import generate_rows
+from teo.units import is_exact_match
 
 torch.set_num_threads(1)
 pytestmark = pytest.mark.slow
@@ -65,15 +66,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def proposed(model: Path, held_out: list[Row]) -> list[tuple[Operation, ...]]:
-    return predict_operations(*load_base(str(model / "stage1")), ExampleMaker("stage1"), held_out, DECODING)
+    stages = DECODING.stages(*load_base(str(model / "stage1")), ["stage1"])
+    return propose_operations(stages, held_out, DECODING)
 
 
 def exact(model: Path, rows: Sequence[Row], operations: Sequence[Sequence[Operation]] | None) -> list[bool]:
     """Return which rows stage 2 gets right with the operations given; with the gold ones where none are."""
-    maker = ExampleMaker("stage2")
-    written = DECODING.write(*load_base(str(model / "stage2")), maker, rows, operations)
-    scripts = [derive_edits(row.dialogue.utterance, row.rewrite) for row in rows]
-    return [is_right(maker, *one) for one in zip(written, rows, scripts, strict=True)]
+    stages = DECODING.stages(*load_base(str(model / "stage2")), ["stage2"])
+    gold = [derive_edits(row.dialogue.utterance, row.rewrite).operations for row in rows]
+    proposals = [Proposal(tuple(listed)) for listed in operations or gold]
+    written = rewrite_given(stages, [row.dialogue for row in rows], proposals)
+    return [is_exact_match(text.text, row.rewrite) for text, row in zip(written, rows, strict=True)]
 
 
 def share(right: Sequence[bool], rows: Sequence[Row], kind: str) -> float:

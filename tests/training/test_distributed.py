@@ -31,7 +31,7 @@ def test_two_processes_run_and_learn(make_config: Callable[..., TrainConfig], tm
     }
     launch = ["launch", "--multi_gpu", *(f"--{name}={value}" for name, value in options.items())]
     process = subprocess.Popen(
-        [sys.executable, "-m", "accelerate.commands.accelerate_cli", *launch, "-m", "teo.training", str(path)],
+        [sys.executable, "-m", "accelerate.commands.accelerate_cli", *launch, "-m", "teo", "train", str(path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -11,7 +11,7 @@ from teo.edits import Operation
 from teo.errors import DataError
 from teo.layouts import Marker, read_operation_pieces, split_at_separator
 from teo.training.config import PerturbationSettings
-from teo.training.examples import PROMPTS, ExampleMaker, replacements_made
+from teo.training.examples import PROMPTS, Example, ExampleMaker, replacements_made
 
 ROW = Row(
     "batman",
@@ -26,6 +26,12 @@ READ = (
     *(piece for turn in (*ROW.dialogue.history, ROW.dialogue.utterance) for piece in (turn, Marker.SEP)),
 )
 OPERATIONS = (Marker.DELETE, "he", Marker.REPLACE, "Ben Affleck", Marker.INSERT, "as Batman")
+
+
+def only(maker: ExampleMaker, epoch: int, copy: int = 0) -> Example:
+    """Return the one example of the row in an epoch."""
+    (example,) = maker.training_examples(ROW, SCRIPT, epoch, copy)
+    return example
 
 
 @pytest.mark.parametrize(
@@ -75,39 +81,39 @@ def test_stage_2_reads_given_operations_in_place_of_the_gold_ones() -> None:
 
 def test_noise_is_redrawn_every_epoch_and_is_the_same_for_the_same_epoch() -> None:
     maker = ExampleMaker("stage2", seed=3)
-    epochs = [maker.training_example(ROW, SCRIPT, epoch) for epoch in range(12)]
-    assert epochs == [maker.training_example(ROW, SCRIPT, epoch) for epoch in range(12)]
+    epochs = [only(maker, epoch) for epoch in range(12)]
+    assert epochs == [only(maker, epoch) for epoch in range(12)]
     assert len({example.source for example in epochs}) > 6
     assert all(example.target == (ROW.rewrite,) for example in epochs), "the target is always the right rewrite"
-    assert len({maker.training_example(ROW, SCRIPT, 0, copy).source for copy in range(8)}) > 3, "copies differ"
+    assert len({only(maker, 0, copy).source for copy in range(8)}) > 3, "copies differ"
 
 
 @pytest.mark.parametrize("role", ["stage1", "direct", "fast"])
 def test_roles_that_read_no_operations_have_no_noise(role: str) -> None:
     maker = ExampleMaker(role)
-    assert {maker.training_example(ROW, SCRIPT, epoch) for epoch in range(5)} == {maker.example(ROW, SCRIPT)}
+    assert {only(maker, epoch) for epoch in range(5)} == {maker.example(ROW, SCRIPT)}
 
 
 def test_gold_operations_have_no_noise() -> None:
     maker = ExampleMaker("stage2", perturbation=PerturbationSettings(operations="gold"))
-    assert maker.training_example(ROW, SCRIPT, 4) == maker.example(ROW, SCRIPT)
+    assert only(maker, 4) == maker.example(ROW, SCRIPT)
 
 
 def test_predicted_operations_are_read_as_they_are() -> None:
     settings = PerturbationSettings(operations="predicted")
     predicted = {"batman": (Operation("", "as Batman"),)}
     maker = ExampleMaker("stage2", perturbation=settings, predicted=predicted)
-    assert maker.training_example(ROW, SCRIPT, 0).source[-3:] == (Marker.INSERT, "as Batman", Marker.SEP)
+    assert only(maker, 0).source[-3:] == (Marker.INSERT, "as Batman", Marker.SEP)
     with pytest.raises(
         DataError, match="predicted operations: none for row hello; predict them for every training row"
     ):
-        maker.training_example(COMPLETE, NOTHING, 0)
+        maker.training_examples(COMPLETE, NOTHING, 0)
 
 
 def test_rfis_noise_is_of_insertions_only() -> None:
     maker = ExampleMaker("rfis", perturbation=PerturbationSettings(prob_p=1.0))
     for epoch in range(60):
-        example = maker.training_example(ROW, SCRIPT, epoch)
+        example = only(maker, epoch)
         assert example.dialogue.utterance == "It is Ben Affleck who acted", "gold replacements stay made"
         assert example.operations is not None
         assert all(operation.is_insertion for operation in read_operation_pieces(example.operations).operations)
@@ -116,15 +122,18 @@ def test_rfis_noise_is_of_insertions_only() -> None:
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (1.0, 200), (0.5, 100)])
 def test_perturbed_operations_of_the_fused_form_carry_no_loss(share: float, expected: int) -> None:
     maker = ExampleMaker("fused", shared=True, perturbation=PerturbationSettings(fused_share=share))
-    examples = [maker.training_example(ROW, SCRIPT, epoch) for epoch in range(200)]
-    given = [example for example in examples if Marker.SEP in example.prompt]
-    assert len(given) == pytest.approx(expected, abs=25 if 0 < share < 1 else 0)
-    for example in given:
+    clean = maker.example(ROW, SCRIPT)
+    assert split_at_separator(clean.target) == (OPERATIONS, (ROW.rewrite,))
+    noisy: list[Example] = []
+    for epoch in range(200):
+        first, *more = maker.training_examples(ROW, SCRIPT, epoch)
+        assert first == clean, "the gold operations are learned in every epoch"
+        noisy += more
+    assert len(noisy) == pytest.approx(expected, abs=25 if 0 < share < 1 else 0)
+    for example in noisy:
         assert example.prompt[0] is Marker.WRITE_OPERATIONS
+        assert example.prompt[-1] is Marker.SEP
         assert example.target == (ROW.rewrite,), "the loss is on the rewrite alone"
-    for example in examples:
-        if example not in given:
-            assert split_at_separator(example.target) == (OPERATIONS, (ROW.rewrite,)), "clean ones are learned whole"
 
 
 def test_replacements_made_leaves_the_insertions() -> None:

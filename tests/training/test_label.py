@@ -108,12 +108,9 @@ def test_unchanged_rows_are_kept_to_their_share() -> None:
     assert len(keep([*same, *other], 0.0)) == 3
 
 
-def test_the_commands_say_what_is_wrong(capsys: pytest.CaptureFixture[str], work: Path) -> None:
-    assert labelling.main([]) == 2
-    assert averaging.main(["only"]) == 2
+def test_labelling_needs_dialogues(work: Path) -> None:
     with pytest.raises(ConfigError, match="streams"):
         config(work, streams={})
-    assert "expected a configuration" in capsys.readouterr().err
 
 
 def test_a_mean_lies_between_its_models(work: Path, tmp_path: Path) -> None:
@@ -123,7 +120,7 @@ def test_a_mean_lies_between_its_models(work: Path, tmp_path: Path) -> None:
         for weight in model.parameters():
             weight.mul_(3)
     model.save_pretrained(tmp_path / "b" / "shared")
-    assert averaging.main([str(tmp_path / "mean"), str(work / "model"), str(tmp_path / "b")]) == 0
+    averaging.average(tmp_path / "mean", [work / "model", tmp_path / "b"])
     mean = TeoForConditionalGeneration.from_pretrained(tmp_path / "mean" / "shared")
     first = TeoForConditionalGeneration.from_pretrained(work / "model" / "shared")
     assert torch.allclose(mean.embedding.weight, 2 * first.embedding.weight, atol=1e-6)

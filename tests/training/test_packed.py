@@ -11,15 +11,18 @@ pytest.importorskip("transformers")
 
 from teo.data.row import Row  # noqa: E402
 from teo.dialogue import Dialogue  # noqa: E402
+from teo.edits import Order  # noqa: E402
 from teo.errors import ConfigError, ModelError  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.storage import BASE, find_base, load_bytes, save_bytes  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.runtime.torch_codec import Codec  # noqa: E402
 from teo.training.backbones import load_base  # noqa: E402
+from teo.training.batches import ExampleDataset  # noqa: E402
 from teo.training.config import PerturbationSettings, read_config  # noqa: E402
+from teo.training.examples import ExampleMaker  # noqa: E402
 from teo.training.finetune import train  # noqa: E402
-from teo.training.packed_batches import PACKED_ROLES, PackedBatches  # noqa: E402
+from teo.training.packed import PACKED_ROLES, PackedBatches  # noqa: E402
 from teo.training.pretraining.noise import IGNORED  # noqa: E402
 
 ROWS = [
@@ -45,53 +48,63 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bytes"
 
 
-def batches(base: Path, **changes: object) -> PackedBatches:
+def dataset(base: Path, order: Order = "position", **changes: object) -> ExampleDataset:
     _, codec = load_base(str(base))
-    settings = {
-        "perturbation": PerturbationSettings(prob_p=0.9, fused_share=1.0),
-        "roles": PACKED_ROLES,
-        "source_limit": 64,
-        "target_limit": 40,
-        "batch_rows": 2,
-        "epochs": 2,
-        "seed": 1,
-    }
-    return PackedBatches(ROWS, codec, **{**settings, **changes})  # type: ignore[arg-type]
+    noise = PerturbationSettings(prob_p=0.9, fused_share=0.7)
+    makers = [ExampleMaker(role, shared=True, order=order, perturbation=noise, seed=1) for role in PACKED_ROLES]
+    limits = {"source_limit": 64, "target_limit": 40}
+    return ExampleDataset(ROWS, makers, codec, **{**limits, **changes})  # type: ignore[arg-type]
 
 
-def test_each_row_carries_all_its_texts(base: Path) -> None:
-    packed = batches(base)
-    assert packed.per_epoch == 2
-    assert len(packed) == 4
+def batches(data: ExampleDataset) -> PackedBatches:
+    return PackedBatches(data, batch_rows=2, epochs=2, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "as the shipped recipe has it"),
+        ({"order": "insertions-first"}, "the order of the operations is respected"),
+        ({"repeats": [3, 1, 2]}, "copies of a row get noise of their own"),
+        ({"target_limit": 14}, "roles whose target is too long are left out"),
+        ({"source_limit": 16}, "the oldest turns are dropped"),
+    ],
+)
+def test_both_engines_see_the_same_examples(base: Path, changes: dict[str, object], reason: str) -> None:
+    data = dataset(base, **changes)
+    packed = batches(data)
+    for epoch in range(3):
+        data.set_epoch(epoch)
+        features = [feature for k in range(len(data)) for feature in data[k]]
+        seen = [(*feature["source"], -1, *feature["start"], -2, *feature["target"]) for feature in features]
+        given = [
+            (*example.source, -1, *text.ids[: text.free], -2, *text.ids[text.free :])
+            for example in (packed.example(k, epoch) for k in range(len(packed.packed)))
+            for text in example.segments
+        ]
+        assert sorted(given) == sorted(seen), reason
+
+
+def test_repeated_rows_have_noise_of_their_own_in_every_epoch(base: Path) -> None:
+    packed = batches(dataset(base, repeats=[6, 1, 1]))
+    copies = [packed.example(k, epoch).segments[3:] for k in range(6) for epoch in range(2)]
+    noisy = [tuple(text.ids) for texts in copies for text in texts]
+    assert len(set(noisy)) > 4
+
+
+def test_each_row_carries_all_its_texts_in_one_batch(base: Path) -> None:
+    packed = batches(dataset(base))
+    assert (packed.per_epoch, len(packed)) == (2, 4)
     segments = torch.cat([batch["segment"].amax(1) for batch in (packed[0], packed[1])])
-    assert sorted(segments.tolist()) == [4, 4, 4], "direct, fused, fast, and fused from perturbed operations"
-
-
-def test_perturbed_operations_carry_no_loss_and_change_with_the_epoch(base: Path) -> None:
-    packed = batches(base)
-    noisy = {}
-    for epoch in range(2):
-        example = packed._example(0, epoch)
-        text = example.segments[-1]
-        end = packed.codec.encode_target((ROWS[0].rewrite,))
-        assert text.ids[text.free :] == end, "only the rewrite is learned"
-        noisy[epoch] = text.ids[: text.free]
-    assert noisy[0] != noisy[1]
-    assert packed._example(0, 1).segments[-1].ids[: text.free] == noisy[1], "the same epoch gives the same noise"
+    assert set(segments.tolist()) <= {3, 4}, "direct, fused, fast, and fused from perturbed operations"
+    assert 4 in segments.tolist()
 
 
 def test_batches_are_the_same_whoever_makes_them(base: Path) -> None:
-    first, second = batches(base)[3], batches(base)[3]
+    first, second = batches(dataset(base))[3], batches(dataset(base))[3]
     for name, tensor in first.items():
         assert torch.equal(tensor, second[name])
     assert (first["labels"] != IGNORED).any()
-
-
-def test_rows_that_are_too_long_are_left_out_and_repeats_counted(base: Path) -> None:
-    packed = batches(base, target_limit=14)
-    assert packed.left_out + len(packed.rows) == 3
-    assert packed.left_out >= 1
-    assert len(batches(base, repeats=[3, 1, 1]).items) == 5
 
 
 def test_eight_bits_keep_the_weights(base: Path) -> None:
@@ -149,8 +162,10 @@ epochs = 2
 batch_size = 32
 learning_rate = 3e-3
 warmup = 0.1
+[evaluation]
+every = 0
 [writing]
-log_steps = 4
+log_every = 4
 plots = false
 """
 
@@ -164,6 +179,7 @@ def recipe(tmp_path: Path, base: Path, *overrides: str):
 def test_packed_training_makes_a_model_folder(base: Path, tmp_path: Path) -> None:
     result = train(recipe(tmp_path, base))
     assert set(result.em) == {"fused", "direct", "fast"}
+    assert [step for step, _ in result.groups["weights"].losses] == [4, 8, 12, 16]
     assert (tmp_path / "model" / "teo.json").is_file()
     assert (tmp_path / "model" / "weights" / "config.json").is_file()
 
@@ -174,6 +190,9 @@ def test_packed_training_makes_a_model_folder(base: Path, tmp_path: Path) -> Non
         ("shared=false", "packed: expected shared = true and roles among direct, fused, fast"),
         ('roles=["stage1", "stage2"]', "packed: expected shared = true and roles among direct, fused, fast"),
         ("model.base=random", "packed: expected our own backbone"),
+        ("evaluation.every=1", "evaluation.every: packed training can do 0 only; change it, or set packed = false"),
+        ("optimisation.bf16=false", "optimisation.bf16: packed training can do true only"),
+        ("perturbation.operations=predicted", 'perturbation.operations: packed training can do "perturbed" or "gold"'),
     ],
 )
 def test_what_cannot_be_packed_is_refused(override: str, wording: str, base: Path, tmp_path: Path) -> None:

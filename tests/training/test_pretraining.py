@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 from pathlib import Path
 from random import Random
 
@@ -36,7 +37,7 @@ from teo.training.pretraining.noise import (  # noqa: E402
     NoiseSettings,
     Vocabulary,
 )
-from teo.training.pretraining.pretrain import PretrainConfig, main, pretrain  # noqa: E402
+from teo.training.pretraining.pretrain import PretrainConfig, prepare, pretrain  # noqa: E402
 from teo.training.pretraining.streams import Corpus, save_stream, split_turns, tokenize_shard  # noqa: E402
 from teo.training.settings import read_settings  # noqa: E402
 
@@ -305,15 +306,8 @@ def test_going_on_from_a_model(tmp_path: Path, shard: Path) -> None:
 
 
 def test_preparing_stops_before_training(tmp_path: Path, shard: Path) -> None:
-    file = tmp_path / "x.toml"
-    file.write_text(TINY.replace("OUT", str(tmp_path / "x")).replace("SHARD", str(shard)))
-    assert main([str(file), "--prepare"]) == 0
+    prepare(tiny(tmp_path, shard, "x"))
     assert {path.name for path in (tmp_path / "x").iterdir()} == {"tokenizer.json", "streams"}
-
-
-def test_no_configuration_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == ConfigError.exit_code
-    assert "expected a configuration" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -327,10 +321,8 @@ def test_no_configuration_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_bad_configuration_is_one_line(
-    override: str, wording: str, tmp_path: Path, shard: Path, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+    override: str, wording: str, tmp_path: Path, shard: Path, tokenizer: Tokenizer
 ) -> None:
     tokenizer.save(str(tmp_path / "t.json"))
-    file = tmp_path / "x.toml"
-    file.write_text(TINY.replace("OUT", str(tmp_path / "x")).replace("SHARD", str(shard)))
-    assert main([str(file), f"tokenizer={tmp_path / 't.json'}", override]) == ConfigError.exit_code
-    assert wording in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=re.escape(wording)):
+        pretrain(tiny(tmp_path, shard, "x", f"tokenizer={tmp_path / 't.json'}", override))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,19 +9,17 @@ import torch
 
 from teo.evaluation.ablations import VARIANTS
 from teo.evaluation.evaluate import Request, evaluate_every
-from teo.training.__main__ import main
+from teo.training.config import read_config
+from teo.training.finetune import train
 
 torch.set_num_threads(1)
 CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 @pytest.mark.slow
-def test_the_smoke_recipe_trains_and_every_variant_is_evaluated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_smoke_recipe_trains_and_every_variant_is_evaluated(tmp_path: Path) -> None:
     folder = tmp_path / "smoke"
-    assert main([str(CONFIGS / "smoke.toml"), f"output={folder}"]) == 0
-    dev = json.loads(capsys.readouterr().out)["dev_em"]
+    dev = train(read_config(CONFIGS / "smoke.toml", [f"output={folder}"])).em
     assert min(dev["stage1"], dev["stage2"], dev["direct"]) >= 0.9
     data = folder / "training" / "data" / "synthetic"
     request = Request("jsonl", data, tmp_path / "all", model=folder, device="cpu", batch_size=128)

@@ -8,11 +8,15 @@ from typing import Annotated
 
 import typer
 
+from teo.cli.average import average
+from teo.cli.base import base
+from teo.cli.build import build
 from teo.cli.calibrate import calibrate
 from teo.cli.data import data_app
 from teo.cli.demo import demo
 from teo.cli.evaluate import evaluate
 from teo.cli.export import export
+from teo.cli.label import label
 from teo.cli.pretrain import pretrain
 from teo.cli.rewrite import rewrite
 from teo.cli.score import score
@@ -28,7 +32,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (rewrite, demo, score, evaluate, train, pretrain, export, calibrate, serve):
+for verb in (
+    *(rewrite, demo, score, evaluate, calibrate, serve),
+    *(train, label, average, export, build, pretrain, base),
+):
     app.command(verb.__name__)(verb)
 app.add_typer(data_app, name="data")
 

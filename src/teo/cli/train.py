@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from teo.errors import MissingExtraError
+from teo.cli.training import Overrides, is_main_process, log_to_stderr, training_libraries
 
 
 def _print_keys(wanted: bool) -> None:
     if wanted:
-        from teo.training.command import keys_help
-
         typer.echo(keys_help())
         raise typer.Exit
 
 
 def train(
     config: Annotated[Path, typer.Argument(help="Configuration in TOML; recipes are in configs/.", show_default=False)],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE]...", help="Values in the place of the file's, such as optimisation.epochs=3."
-        ),
-    ] = None,
+    overrides: Overrides = None,
     *,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved configuration and stop.")] = False,
@@ -38,11 +33,44 @@ def train(
     ] = False,
 ) -> None:
     """Train a rewriter's stages; prints the model's folder and dev EM as one JSON line."""
-    from teo.training.command import run_command
+    from teo.training.config import read_config
+    from teo.training.settings import to_toml, to_tree
 
-    try:
-        run_command(config, overrides or (), resume=resume, dry_run=dry_run, sweep=sweep)
-    except ModuleNotFoundError as error:
-        if error.name not in {"torch", "transformers", "accelerate", "safetensors"}:
-            raise
-        raise MissingExtraError("training", str(error.name), "train") from error
+    if dry_run:
+        typer.echo(to_toml(to_tree(read_config(config, overrides or ()))))
+        return
+    log_to_stderr()
+    with training_libraries("training"):
+        answer = _sweep(config, overrides or (), sweep, resume) if sweep else _train(config, overrides or (), resume)
+    if is_main_process():
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+
+
+def _train(path: Path, overrides: Sequence[str], resume: bool) -> dict[str, object]:
+    from teo.training.config import read_config
+
+    config = read_config(path, overrides)  # before torch is imported, which takes seconds
+    from teo.training.finetune import train as run
+
+    result = run(config, resume=resume)
+    return {"model": str(result.folder), "dev_em": result.em}
+
+
+def _sweep(path: Path, overrides: Sequence[str], sweep: str, resume: bool) -> dict[str, object]:
+    from teo.training.config import read_config
+    from teo.training.sweep import Sweep, run_sweep
+
+    points = run_sweep(path, overrides, Sweep.parse(sweep), resume=resume)
+    return {"output": read_config(path, overrides).output, "sweep": points}
+
+
+def keys_help() -> str:
+    """Return every key of a configuration with its type, default and meaning."""
+    from teo.training.config import TrainConfig
+    from teo.training.settings import list_keys
+
+    lines = []
+    for key, kind, default, text in list_keys(TrainConfig):
+        shown = f" = {json.dumps(default)}" if default != "" else ""
+        lines.append(f"{key}{shown}  ({kind})\n    {text}")
+    return "\n".join(lines)

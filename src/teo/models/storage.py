@@ -5,6 +5,7 @@ A matrix is stored as signed bytes with one scale per row (symmetric, absmax / 1
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -55,6 +56,20 @@ def save_bytes(model: TeoForConditionalGeneration, tokenizer_folder: Path, path:
     model.config.save_pretrained(path)
     for name in _TOKENIZER:
         shutil.copyfile(tokenizer_folder / name, path / name)
+
+
+def save_checkpoint(checkpoint: Path, path: Path) -> None:
+    """Write a pretrained backbone and its tokenizer in 8 bits, as `weights/base` holds them."""
+    missing = [name for name in ("config.json", *_TOKENIZER) if not (checkpoint / name).is_file()]
+    if missing:
+        raise ModelError(
+            f"{checkpoint}: expected the folder of a backbone with its tokenizer, found no {missing[0]}; "
+            "give the model folder that teo pretrain wrote"
+        )
+    kind = json.loads((checkpoint / "config.json").read_text(encoding="utf-8")).get("model_type")
+    if kind != TeoConfig.model_type:
+        raise ModelError(f"{checkpoint}: expected the project's own backbone (model_type teo), found {kind}")
+    save_bytes(TeoForConditionalGeneration.from_pretrained(checkpoint, dtype=torch.float32), checkpoint, path)
 
 
 def load_bytes(path: Path) -> TeoForConditionalGeneration:

@@ -1,4 +1,4 @@
-"""`python -m teo.training.average OUT FOLDER FOLDER ...`: the mean of models that were fine-tuned from one start.
+"""The mean of models that were fine-tuned from one start.
 
 Runs that differ in seed or data only lie close together; their mean often beats each of them, at the cost of one.
 """
@@ -6,14 +6,13 @@ Runs that differ in seed or data only lie close together; their mean often beats
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from teo.errors import ConfigError, ModelError, exit_status
+from teo.errors import ConfigError, ModelError
 from teo.loading import ModelFolder
 from teo.runtime.torch_generator import load_model
 from teo.training.saving import disk_errors, whole_folder
@@ -24,7 +23,7 @@ def average(out: Path, folders: Sequence[Path]) -> None:
     if len(folders) < 2:
         raise ConfigError(f"average: expected at least two model folders, found {len(folders)}")
     described = [ModelFolder.load(folder) for folder in folders]
-    if any(one.roles != described[0].roles for one in described):
+    if any(model.roles != described[0].roles for model in described):
         raise ModelError("average: expected models with the same roles, found different ones; train them alike")
     weights = sorted({role.folder for role in described[0].roles.values()})
     with disk_errors(out), whole_folder(out) as written:
@@ -47,18 +46,3 @@ def _mean(folders: Sequence[Path]) -> Any:
         for weight in model.parameters():
             weight.div_(len(folders))
     return model
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command; a known error is one line on stderr and its exit status."""
-    return exit_status(lambda: _run(arguments))
-
-
-def _run(arguments: Sequence[str]) -> None:
-    if len(arguments) < 3:
-        raise ConfigError("expected folders: python -m teo.training.average OUT FOLDER FOLDER ...")
-    average(Path(arguments[0]), [Path(folder) for folder in arguments[1:]])
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -16,12 +16,11 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.errors import DataError
 from teo.layouts import Truncation
+from teo.models.backbone import IGNORED
 from teo.runtime.torch_codec import Codec
 from teo.training.examples import Example, ExampleMaker
 from teo.training.perturbation import LONGEST_SPAN
 
-IGNORED = -100
-"""The label that carries no loss."""
 _POOL = 50
 """Batches whose rows are sorted by length together."""
 
@@ -56,7 +55,7 @@ class DataReport:
         return text + (f", {self.left_out} left out (target over target_limit)" if self.left_out else "")
 
 
-class ExampleDataset(Dataset[Feature]):
+class ExampleDataset(Dataset[list[Feature]]):
     """Every row once for each role, encoded; `set_epoch` redraws the noise."""
 
     def __init__(
@@ -77,7 +76,8 @@ class ExampleDataset(Dataset[Feature]):
         self.source_limit = source_limit
         self.epoch = 0
         self.lengths: list[int] = []
-        self._items: list[tuple[int, int, int]] = []
+        self.items: list[tuple[int, int, int]] = []
+        """Of each item: the number of its maker, of its row, and of the copy of a repeated row."""
         repeats = repeats or [1] * len(self.rows)
         truncated = dropped = left_out = 0
         for k, maker in enumerate(self.makers):
@@ -95,10 +95,10 @@ class ExampleDataset(Dataset[Feature]):
                     continue
                 truncated += repeats[n] * bool(truncation)
                 dropped += repeats[n] * truncation.turns
-                self._items += [(k, n, copy) for copy in range(repeats[n])]
+                self.items += [(k, n, copy) for copy in range(repeats[n])]
                 self.lengths += [len(source) + len(target)] * repeats[n]
-        self.report = DataReport(len(self._items), truncated, dropped, left_out)
-        if not self._items:
+        self.report = DataReport(len(self.items), truncated, dropped, left_out)
+        if not self.items:
             raise DataError(f"no rows to train on: {self.report}; raise model.target_limit or give other data")
 
     def set_epoch(self, epoch: int) -> None:
@@ -106,56 +106,52 @@ class ExampleDataset(Dataset[Feature]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
-    def __getitem__(self, index: int) -> Feature:
-        example, _ = self._fit(self.training_example(index))
+    def __getitem__(self, index: int) -> list[Feature]:
+        maker, row, copy = self.items[index]
+        examples = self.makers[maker].training_examples(self.rows[row], self.scripts[row], self.epoch, copy)
+        return [self.encode(example) for example in examples]
+
+    def encode(self, example: Example) -> Feature:
+        """Return the ids of an example, its oldest turns dropped until it fits."""
+        fitted, _ = self._fit(example)
         return {
-            "source": self.codec.encode(example.source),
-            "start": self.codec.decoder_start(example.prompt),
-            "target": self.codec.encode_target(example.target),
+            "source": self.codec.encode(fitted.source),
+            "start": self.codec.decoder_start(fitted.prompt),
+            "target": self.codec.encode_target(fitted.target),
         }
-
-    def training_example(self, index: int) -> Example:
-        """Return an example as this epoch has it, before truncation."""
-        maker, row, copy = self._items[index]
-        return self.makers[maker].training_example(self.rows[row], self.scripts[row], self.epoch, copy)
 
     def _fit(self, example: Example) -> tuple[Example, Truncation]:
         return example.fit(self.codec.encode, self.codec.measure, self.source_limit)
 
 
 class EpochOrder(Sampler[int]):
-    """The order of a dataset's rows: shuffled anew each epoch, the same in every process."""
+    """The order of a dataset's examples: shuffled each epoch, batches of like length, the same in every process."""
 
-    def __init__(self, dataset: ExampleDataset, seed: int, pool: int = 0) -> None:
-        self.dataset = dataset
-        self.seed = seed
-        self.pool = pool
-        """Rows that are sorted by length together before they are cut into batches; 0: none."""
-
-    @classmethod
-    def grouped(cls, dataset: ExampleDataset, seed: int, batch_size: int) -> EpochOrder:
-        """Return an order whose batches hold rows of like length."""
-        return cls(dataset, seed, batch_size * _POOL)
+    def __init__(self, dataset: ExampleDataset, seed: int, batch_size: int) -> None:
+        self.dataset, self.seed, self.batch_size = dataset, seed, batch_size
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __iter__(self) -> Iterator[int]:
         rng = random.Random(f"order/{self.seed}/{self.dataset.epoch}")
-        order = list(range(len(self.dataset)))
-        rng.shuffle(order)
-        if not self.pool:
-            return iter(order)
-        size = self.pool // _POOL
-        batches: list[list[int]] = []
-        for first in range(0, len(order), self.pool):
-            part = sorted(order[first : first + self.pool], key=self.dataset.lengths.__getitem__)
-            batches += [part[k : k + size] for k in range(0, len(part), size)]
-        last = [] if len(batches[-1]) == size else batches.pop()
-        rng.shuffle(batches)  # not from short rows to long ones; a batch that is not full stays last
-        return iter([index for batch in (*batches, last) for index in batch])
+        batches = like_batches(range(len(self.dataset)), self.dataset.lengths, self.batch_size, rng)
+        return iter([index for batch in batches for index in batch])
+
+
+def like_batches(items: Iterable[int], lengths: Sequence[int], size: int, rng: random.Random) -> list[list[int]]:
+    """Return the items in batches of like length, in random order; a batch that is not full comes last."""
+    order = list(items)
+    rng.shuffle(order)
+    batches: list[list[int]] = []
+    for first in range(0, len(order), size * _POOL):
+        part = sorted(order[first : first + size * _POOL], key=lengths.__getitem__)
+        batches += [part[k : k + size] for k in range(0, len(part), size)]
+    last = [] if len(batches[-1]) == size else [batches.pop()]
+    rng.shuffle(batches)
+    return batches + last
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +160,9 @@ class Collator:
 
     pad_id: int
 
-    def __call__(self, features: Sequence[Feature]) -> dict[str, Tensor]:
+    def __call__(self, items: Sequence[Sequence[Feature]]) -> dict[str, Tensor]:
         """Return input_ids, attention_mask, decoder_input_ids and labels."""
+        features = [feature for item in items for feature in item]
         sources = [feature["source"] for feature in features]
         written = [feature["start"] + feature["target"][:-1] for feature in features]
         labels = [[IGNORED] * (len(feature["start"]) - 1) + feature["target"] for feature in features]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from teo.errors import ConfigError
 from teo.loading import ROLES
+from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.settings import read_settings
 
 RANDOM = "random"
@@ -17,19 +20,25 @@ SYNTHETIC = "synthetic"
 """The dataset's name that means: generate the copy task."""
 
 
+Count = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
 @dataclass(frozen=True, slots=True)
 class RandomModel:
     """A small model that starts from nothing, its tokenizer learned from the training rows."""
 
     family: Literal["bart", "bart-zh", "t5", "teo"] = "bart"
     """Which architecture and tokenizer: BART with byte-level BPE, BART with BERT's tokenizer, T5, or our own."""
-    width: int = 96
+    width: Count = 96
     """Size of the hidden states."""
-    layers: int = 2
+    layers: Count = 2
     """Layers of the encoder and of the decoder."""
-    heads: int = 4
+    heads: Count = 4
     """Attention heads."""
-    vocabulary: int = 1000
+    vocabulary: Count = 1000
     """Entries of the tokenizer, at most."""
     dropout: float = 0.0
     """Dropout."""
@@ -44,18 +53,14 @@ class ModelSettings:
     model from nothing (table model.random)."""
     stage1: str = ""
     """A trained teo folder whose stage 1 is taken as it is; then stage1 among the roles is not trained again."""
-    source_limit: int = 256
+    source_limit: Count = 256
     """Tokens of a source; the oldest turns are dropped whole above it, never the utterance or the operations."""
-    target_limit: int = 128
+    target_limit: Count = 128
     """Tokens that a decoder may write; training rows with longer targets are left out and counted."""
     dropout: float = -1.0
     """Dropout of our own backbone in this run; below 0: as the model has it."""
     random: RandomModel = field(default_factory=RandomModel)
     """The small model of base = "random"."""
-
-    def __post_init__(self) -> None:
-        _require(self.source_limit > 0, "source_limit", "a number above 0", self.source_limit)
-        _require(self.target_limit > 0, "target_limit", "a number above 0", self.target_limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,110 +77,80 @@ class DataSettings:
     """Split to choose the best checkpoint on; empty for none of this dataset."""
     options: dict[str, str] = field(default_factory=dict)
     """The reader's own options, such as TASK's history and forms."""
-    rows: int = 0
+    rows: NotNegative = 0
     """Train on the first so many rows only; 0 for all."""
-    dev_rows: int = 0
+    dev_rows: NotNegative = 0
     """Choose on the first so many dev rows only; 0 for all."""
-    repeat: int = 1
+    repeat: Count = 1
     """How often each row is seen in an epoch, to balance datasets of different size."""
-
-    def __post_init__(self) -> None:
-        _require(bool(self.path) or self.name == SYNTHETIC, "path", "the dataset's folder or file", "nothing")
-        _require(self.repeat >= 1, "repeat", "a number of at least 1", self.repeat)
 
 
 @dataclass(frozen=True, slots=True)
 class PerturbationSettings:
     """Algorithm 1, and which operations stage 2 is trained on."""
 
-    prob_p: float = 0.6
+    prob_p: Probability = 0.6
     """Probability that an operation is perturbed, and that a random one is added."""
-    prob_r: float = 0.5
+    prob_r: Probability = 0.5
     """Probability that a perturbed operation gets other text, instead of being dropped."""
     operations: Literal["perturbed", "gold", "predicted"] = "perturbed"
     """Operations that stage 2 is trained on; the paper's ablation "predicted" takes stage 1's, without noise."""
     predicted: str = ""
     """JSONL of {"id", "operations"} for the training rows; empty: stage 1 of the same run predicts them."""
-    fused_share: float = 0.5
-    """Share of the fused form's examples whose operations are perturbed (and then carry no loss)."""
-
-    def __post_init__(self) -> None:
-        for name in ("prob_p", "prob_r", "fused_share"):
-            _require(0 <= getattr(self, name) <= 1, name, "a probability from 0 to 1", getattr(self, name))
+    fused_share: Probability = 0.5
+    """Share of the rows whose rewrite the fused form also learns from perturbed operations, which carry no loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptimisationSettings:
     """How the weights are fitted; the defaults are the paper's where it names them (appendix B)."""
 
-    epochs: int = 30
+    epochs: Count = 30
     """Passes over the rows, for each stage."""
-    steps: int = 0
+    steps: NotNegative = 0
     """Stop after so many updates; 0: the epochs decide."""
-    batch_size: int = 32
+    batch_size: Count = 32
     """Rows of an update, per process."""
-    accumulation: int = 1
-    """Batches whose gradients are added up before an update."""
-    learning_rate: float = 5e-5
+    learning_rate: Annotated[float, Field(gt=0)] = 5e-5
     """Peak learning rate of AdamW."""
-    schedule: Literal["linear", "cosine", "constant_with_warmup"] = "linear"
-    """How the learning rate falls after the warm-up."""
-    warmup: float = 0.0
+    warmup: Share = 0.0
     """Share of the updates over which the learning rate rises."""
     weight_decay: float = 0.01
     """AdamW's weight decay."""
-    max_grad_norm: float = 1.0
-    """Gradients are scaled down to this norm."""
-    label_smoothing: float = 0.0
-    """Probability that the loss spreads over the other tokens."""
+    clip: float = 1.0
+    """Largest norm of a gradient; a larger one is scaled down to it."""
     r_drop: float = 0.0
     """Weight of R-Drop: the divergence between two passes with different dropout; 0 is off."""
-    ema: float = 0.0
+    ema: Share = 0.0
     """Decay of the running average of the weights that is evaluated and saved, such as 0.999; 0 is off."""
     bf16: bool = True
     """On a GPU that can: compute in bfloat16 (the weights stay in full precision)."""
-    workers: int = 0
+    workers: NotNegative = 0
     """Processes that prepare batches; the noise does not depend on their number."""
-    group_by_length: bool = True
-    """Put rows of like length into a batch, which saves padding."""
-
-    def __post_init__(self) -> None:
-        for name in ("batch_size", "accumulation"):
-            _require(getattr(self, name) >= 1, name, "a number of at least 1", getattr(self, name))
-        _require(self.epochs >= 1 or self.steps >= 1, "epochs", "a number of at least 1", self.epochs)
-        _require(self.learning_rate > 0, "learning_rate", "a number above 0", self.learning_rate)
-        for name in ("warmup", "label_smoothing", "ema"):
-            _require(0 <= getattr(self, name) < 1, name, "a number from 0 to below 1", getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSettings:
     """Exact match on dev by greedy decoding, which chooses the checkpoint."""
 
-    every: int = 1
+    every: NotNegative = 1
     """Evaluate after every so many epochs, and after the last; 0: only after the last."""
-    batch_size: int = 64
+    batch_size: Count = 64
     """Rows decoded at once."""
     operations: Literal["predicted", "gold"] = "predicted"
-    """Operations that stage 2 is given on dev, where a stage 1 is there to predict them."""
+    """Operations that stage 2 and rfis are given on dev, where a stage 1 is there to predict them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputSettings:
     """What is written beside the model."""
 
-    checkpoint_epochs: int = 1
+    checkpoint_epochs: NotNegative = 1
     """Save what resuming needs after every so many epochs; 0: never."""
-    checkpoint_steps: int = 0
-    """Save what resuming needs after every so many updates too; 0: not."""
-    keep_checkpoints: bool = False
-    """Keep the checkpoints once the model is written."""
-    log_steps: int = 50
-    """Log the loss after every so many updates."""
+    log_every: Count = 50
+    """Updates between two lines of the log."""
     plots: bool = True
     """Draw loss and exact match as PNG (needs matplotlib)."""
-    tensorboard: bool = False
-    """Write TensorBoard events (needs tensorboard)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +179,8 @@ class TrainConfig:
     """The model to start from."""
     data: tuple[DataSettings, ...] = ()
     """The datasets, one table each."""
+    augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
+    """Rows that are added to the datasets'."""
     perturbation: PerturbationSettings = field(default_factory=PerturbationSettings)
     """The noise of stage 2's operations."""
     optimisation: OptimisationSettings = field(default_factory=OptimisationSettings)
@@ -216,6 +193,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _require(bool(self.output), "output", "a folder", "nothing")
         _require(bool(self.data), "data", "at least one dataset", "none")
+        for settings in self.data:
+            named = bool(settings.path) or settings.name == SYNTHETIC
+            _require(named, "data.path", "the dataset's folder or file", "nothing")
         _require(bool(self.roles), "roles", "at least one role", "none")
         for role in self.roles:
             _require(role in ROLES, "roles", f"roles among {', '.join(ROLES)}", role)

@@ -1,31 +1,35 @@
-"""Exact match on the development rows, by greedy decoding: what chooses a checkpoint."""
+"""Exact match on the development rows, by the stages and pipelines that serve: what chooses a checkpoint."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from teo.alignment import derive_edits
 from teo.data.row import Row
-from teo.edits import EditScript, Operation
-from teo.layouts import Pieces, operation_pieces, read_operation_pieces, split_at_separator, text_of
-from teo.placement import execute_pieces
+from teo.dialogue import Dialogue
+from teo.edits import EditScript, Operation, Order
+from teo.layouts import operation_pieces, read_operation_pieces
+from teo.pipelines import PIPELINES, predict
+from teo.placement import apply_replacements
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
-from teo.training.examples import ExampleMaker
-from teo.units import scoring_units
+from teo.stages import Proposal, Stage, Stages, fit_dialogue, propose, rewrite_given
+from teo.training.examples import PROMPTS, replacements_made
+from teo.training.processes import distributed_rank, gather
+from teo.units import is_exact_match, scoring_units
 
-logger = logging.getLogger(__name__)
+T = TypeVar("T")
+Operations = tuple[Operation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a model in training is decoded."""
+    """How a model in training is decoded, greedily."""
 
     device: str
     source_limit: int
@@ -33,15 +37,10 @@ class Decoding:
     batch_size: int
     bf16: bool = False
 
-    def write(self, model: Any, codec: Codec, maker: ExampleMaker, rows: Sequence[Row], given: Given) -> list[Pieces]:
-        """Return what the model writes for each row, in order; every process decodes its share of the rows."""
-        scripts = [derive_edits(row.dialogue.utterance, row.rewrite) for row in rows]
-        rank, world = distributed_rank()
-        mine = range(rank, len(rows), world)
-        sources: list[Pieces] = []
-        for k in mine:
-            example = maker.example(rows[k], scripts[k], None if given is None else given[k])
-            sources.append(example.fit(codec.encode, codec.measure, self.source_limit)[0].source)
+    def stages(
+        self, model: Any, codec: Codec, roles: Sequence[str], *, shared: bool = False, order: Order = "position"
+    ) -> Stages:
+        """Return a model in training as the stages of its roles."""
         generator = TorchGenerator(
             model,
             codec,
@@ -50,13 +49,16 @@ class Decoding:
             batch_size=self.batch_size,
             max_new_tokens=self.target_limit,
         )
+        return Stages({role: Stage(generator, PROMPTS[role] if shared else ()) for role in roles}, order)
+
+    def run(self, predict: Callable[[list[int]], Sequence[T]], count: int) -> list[T]:
+        """Return what `predict` gives for the rows of these numbers, in order; every process predicts its share."""
+        rank, world = distributed_rank()
+        mine = list(range(rank, count, world))
         cast = torch.autocast("cuda", torch.bfloat16) if self.bf16 else contextlib.nullcontext()
         with cast:
-            written = generator.generate(sources, prompts=[maker.prompt] * len(sources)) if sources else []
-        return gather(dict(zip(mine, (one.pieces for one in written), strict=True)), len(rows))
-
-
-Given = Sequence[Sequence[Operation]] | None
+            predicted = predict(mine) if mine else []
+        return gather(dict(zip(mine, predicted, strict=True)), count)
 
 
 @dataclass(slots=True)
@@ -64,10 +66,12 @@ class DevSet:
     """The development rows and the roles that are judged on them."""
 
     rows: Sequence[Row]
-    makers: Sequence[ExampleMaker]
+    roles: Sequence[str]
     decoding: Decoding
-    predicted: Given = None
-    """Operations that a finished stage 1 predicts for these rows; None: a stage 1 in the same weights, else gold."""
+    shared: bool = False
+    order: Order = "position"
+    proposals: Sequence[Operations] | None = None
+    """Operations that a finished stage 1 proposes for these rows; None: a stage 1 in the same weights, else gold."""
     gold_only: bool = False
     scripts: list[EditScript] = field(init=False)
 
@@ -76,68 +80,66 @@ class DevSet:
 
     def evaluate(self, model: Any, codec: Codec) -> dict[str, float]:
         """Return the exact match of each role, and `em`: their mean without stage 1, which chooses the checkpoint."""
-        operations = self.predicted
+        stages = self.decoding.stages(model, codec, self.roles, shared=self.shared, order=self.order)
+        proposals = self.proposals
         scores: dict[str, float] = {}
-        for maker in self.makers:
-            given = operations if maker.role == "stage2" and not self.gold_only else None
-            written = self.decoding.write(model, codec, maker, self.rows, given)
-            if maker.role == "stage1":
-                operations = [read_operation_pieces(pieces).operations for pieces in written]
-            right = [
-                is_right(maker, pieces, row, script)
-                for pieces, row, script in zip(written, self.rows, self.scripts, strict=True)
-            ]
-            scores[maker.role] = sum(right) / len(right)
+        for role in self.roles:
+            if role == "stage1":
+                proposals = propose_operations(stages, self.rows, self.decoding)
+                right = [
+                    same_operations(proposed, script.operations, self.order)
+                    for proposed, script in zip(proposals, self.scripts, strict=True)
+                ]
+            else:
+                rewrites = self._rewrite(stages, role, None if self.gold_only else proposals)
+                right = [is_exact_match(text, row.rewrite) for text, row in zip(rewrites, self.rows, strict=True)]
+            scores[role] = sum(right) / len(right)
         final = [score for role, score in scores.items() if role != "stage1"] or list(scores.values())
         return {"em": sum(final) / len(final), **{f"em_{role}": score for role, score in scores.items()}}
 
+    def _rewrite(self, stages: Stages, role: str, proposals: Sequence[Operations] | None) -> list[str]:
+        """Return the rewrites of a role; stage 2 and rfis are given the proposals, or the gold operations for None."""
 
-def predict_operations(
-    model: Any, codec: Codec, maker: ExampleMaker, rows: Sequence[Row], decoding: Decoding
-) -> list[tuple[Operation, ...]]:
-    """Return the operations that stage 1 writes for each row."""
-    written = decoding.write(model, codec, maker, rows, None)
-    return [read_operation_pieces(pieces).operations for pieces in written]
+        def rewrite(numbers: list[int]) -> list[str]:
+            if role not in ("stage2", "rfis"):
+                part = [self.rows[k].dialogue for k in numbers]
+                return [prediction.rewrite for prediction in predict(PIPELINES[role], stages, part)]
+            pairs = [self._given(role, k, None if proposals is None else proposals[k]) for k in numbers]
+            dialogues, given = [dialogue for dialogue, _ in pairs], [Proposal(operations) for _, operations in pairs]
+            return [rewrite.text for rewrite in rewrite_given(stages, dialogues, given, role)]
+
+        return self.decoding.run(rewrite, len(self.rows))
+
+    def _given(self, role: str, number: int, proposed: Operations | None) -> tuple[Dialogue, Operations]:
+        """Return the dialogue and the operations that the second stage reads for a row."""
+        dialogue, script = self.rows[number].dialogue, self.scripts[number]
+        if role == "rfis":
+            return replacements_made(dialogue, script) if proposed is None else replace_first(dialogue, proposed)
+        return dialogue, script.operations if proposed is None else proposed
 
 
-def is_right(maker: ExampleMaker, pieces: Pieces, row: Row, script: EditScript) -> bool:
-    """Tell whether what a role wrote is what it should have written, as the field counts it (units, lower-cased)."""
-    if maker.role == "stage1":
-        gold = read_operation_pieces(operation_pieces(script.operations, maker.order)).operations
-        said = read_operation_pieces(pieces).operations
-        return [_units(operation) for operation in said] == [_units(operation) for operation in gold]
-    if maker.role == "fast":
-        rewrite = execute_pieces(pieces, row.dialogue.utterance).text
-    elif maker.role == "fused":
-        rewrite = text_of(split_at_separator(pieces)[1])
-    else:
-        rewrite = text_of(pieces)
-    return scoring_units(rewrite) == scoring_units(row.rewrite)
+def propose_operations(stages: Stages, rows: Sequence[Row], decoding: Decoding) -> list[Operations]:
+    """Return the operations that stage 1 proposes for each row."""
+
+    def run(numbers: list[int]) -> list[Operations]:
+        fitted = [fit_dialogue(stages.first.generator, rows[k].dialogue)[0] for k in numbers]
+        return [proposal.operations for proposal in propose(stages, fitted)]
+
+    return decoding.run(run, len(rows))
+
+
+def replace_first(dialogue: Dialogue, operations: Operations) -> tuple[Dialogue, Operations]:
+    """Return what the second stage of TEO-RFIS reads: the utterance after the replacements, and the insertions."""
+    replaced = apply_replacements(operations, dialogue.utterance).apply(dialogue.utterance)
+    insertions = tuple(operation for operation in operations if operation.is_insertion)
+    return Dialogue(dialogue.history, replaced), insertions
+
+
+def same_operations(proposed: Sequence[Operation], gold: Sequence[Operation], order: Order = "position") -> bool:
+    """Tell whether stage 1 proposes the gold operations in their order, in scoring units."""
+    expected = read_operation_pieces(operation_pieces(gold, order)).operations
+    return [_units(operation) for operation in proposed] == [_units(operation) for operation in expected]
 
 
 def _units(operation: Operation) -> tuple[list[str], list[str]]:
     return scoring_units(operation.old), scoring_units(operation.new)
-
-
-def distributed_rank() -> tuple[int, int]:
-    """Return this process's number and how many there are."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return 0, 1
-
-
-def gather(mine: dict[int, Any], count: int) -> list[Any]:
-    """Return what all processes have, by number."""
-    _, world = distributed_rank()
-    parts: list[dict[int, Any]] = [mine]
-    if world > 1:
-        parts = [{} for _ in range(world)]
-        torch.distributed.all_gather_object(parts, mine)
-    everything = {number: value for part in parts for number, value in part.items()}
-    return [everything[number] for number in range(count)]
-
-
-def wait_for_all() -> None:
-    """Return once every process is here."""
-    if distributed_rank()[1] > 1:
-        torch.distributed.barrier()

@@ -30,8 +30,6 @@ PROMPTS: Mapping[str, Pieces] = {
 }
 """What the decoder's text starts with where roles share weights; stage 2 and direct differ in their source."""
 
-READS_OPERATIONS = frozenset({"stage2", "rfis"})
-
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -94,29 +92,36 @@ class ExampleMaker:
         shown = operation_pieces(gold if operations is None else operations, self.order)
         return Example(dialogue, shown, prompt, (row.rewrite,))
 
-    def training_example(self, row: Row, script: EditScript, epoch: int, copy: int = 0) -> Example:
-        """Return a row's example with the noise of an epoch; copies of a row get noise of their own."""
-        if self.role not in {"stage2", "rfis", "fused"}:
-            return self.example(row, script)
-        kind = self.perturbation.operations
-        if kind == "predicted" and self.role == "stage2":
+    def training_examples(self, row: Row, script: EditScript, epoch: int, copy: int = 0) -> tuple[Example, ...]:
+        """Return what a row teaches in an epoch; copies of a row get noise of their own.
+
+        Stage 2 and rfis read perturbed operations. The fused form is learned whole from the gold operations, and in
+        some epochs its rewrite from perturbed ones too.
+        """
+        if self.role == "stage2" and self.perturbation.operations == "predicted":
             if row.id not in self.predicted:
                 raise DataError(f"predicted operations: none for row {row.id}; predict them for every training row")
-            return self.example(row, script, self.predicted[row.id])
-        if kind == "gold":
-            return self.example(row, script)
+            return (self.example(row, script, self.predicted[row.id]),)
+        noisy = self.noisy_example(row, script, epoch, copy)
+        if noisy is None:
+            return (self.example(row, script),)
+        return (self.example(row, script), noisy) if self.role == "fused" else (noisy,)
+
+    def noisy_example(self, row: Row, script: EditScript, epoch: int, copy: int = 0) -> Example | None:
+        """Return a row's example with perturbed operations; None where the role or this epoch has none."""
+        if self.role not in {"stage2", "rfis", "fused"} or self.perturbation.operations == "gold":
+            return None
         rng = noise_source(self.seed, epoch, f"{row.id}#{copy}" if copy else row.id)
-        if self.role == "fused":
-            if rng.random() >= self.perturbation.fused_share:
-                return self.example(row, script)
-            # The rewrite is learned after wrong operations too, but writing wrong operations is not: they are prompt.
-            noisy = operation_pieces(self._perturb(script.operations, row.dialogue, rng), self.order)
-            prompt = (*self.prompt, *noisy, Marker.SEP)
-            return Example(row.dialogue, None, prompt, (row.rewrite,))
         dialogue, gold = row.dialogue, script.operations
         if self.role == "rfis":
             dialogue, gold = replacements_made(row.dialogue, script)
-        return self.example(row, script, self._perturb(gold, dialogue, rng))
+        if self.role != "fused":
+            return self.example(row, script, self._perturb(gold, dialogue, rng))
+        if rng.random() >= self.perturbation.fused_share:
+            return None
+        # The rewrite is learned after wrong operations too, but writing wrong operations is not: they are prompt.
+        noisy = operation_pieces(self._perturb(gold, dialogue, rng), self.order)
+        return Example(dialogue, None, (*self.prompt, *noisy, Marker.SEP), (row.rewrite,))
 
     def _perturb(
         self, operations: Sequence[Operation], dialogue: Dialogue, rng: random.Random

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,33 +16,30 @@ from transformers import set_seed
 from transformers.utils import logging as transformers_logging
 
 from teo.edits import Operation
-from teo.errors import ConfigError, ModelError, TeoError
-from teo.loading import ModelFolder, Role
+from teo.errors import ConfigError, TeoError
 from teo.runtime.torch_codec import Codec
-from teo.training.arguments import choose_device, tensorboard_callbacks, torch_device, training_arguments, uses_bf16
+from teo.runtime.torch_generator import choose_device
 from teo.training.backbones import build_random, learned_positions, load_base
 from teo.training.batches import ExampleDataset
 from teo.training.config import RANDOM, TrainConfig
 from teo.training.curves import draw_curves
-from teo.training.dev import Decoding, DevSet, distributed_rank, predict_operations, wait_for_all
-from teo.training.examples import PROMPTS, ExampleMaker
-from teo.training.record import RECORD, require_same, write_record
-from teo.training.results import GroupResult, TrainResult
+from teo.training.dev import Decoding, DevSet, propose_operations
+from teo.training.examples import ExampleMaker
+from teo.training.packed import check_packed, fit_packed, read_losses
+from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
+from teo.training.record import RECORD, GroupResult, TrainResult, write_record
 from teo.training.rows import RunRows, hash_files, read_operations, read_rows, write_operations
+from teo.training.run_folder import SHARED, WORK, adopt_stage1, describe, open_folder
 from teo.training.saving import (
     complete_checkpoints,
     disk_errors,
     drop_checkpoints,
     drop_incomplete,
     save_weights,
-    whole_folder,
 )
-from teo.training.trainer import BEST, AveragedWeights, Pace, StageTrainer
+from teo.training.trainer import BEST, AveragedWeights, Pace, StageTrainer, training_arguments, uses_bf16
 
-SHARED = "weights"
-"""The folder of weights that all roles share."""
 _FROM_STAGE1 = frozenset({"stage2", "rfis"})
-_VARIANTS = {"stage2": "teo", "fused": "fused", "rfis": "rfis", "fast": "fast", "direct": "direct", "stage1": "stage1"}
 
 logger = logging.getLogger(__name__)
 
@@ -64,12 +60,11 @@ class Run:
         self.config = config
         self.device = choose_device(config.device)
         self.output = Path(config.output)
-        self.work = self.output / "training"
-        training_arguments(config, self.work, self.device)  # joins the other processes, where there are any
+        self.work = self.output / WORK
+        join_process_group(self.device)
         self.main = distributed_rank()[0] == 0
-        self.resume = resume
         if self.main:
-            self._open()
+            open_folder(self.output, config, resume=resume)
         wait_for_all()
         self.rows = self._read_rows()
         self.result = TrainResult(self.output)
@@ -78,7 +73,7 @@ class Run:
         """Train what is not trained yet, then describe the whole in teo.json."""
         config = self.config
         if config.model.stage1 and self.main:
-            self._adopt_stage1()
+            adopt_stage1(Path(config.model.stage1), self.output / "stage1")
         wait_for_all()
         groups = {SHARED: config.roles} if config.shared else {role: (role,) for role in config.roles}
         for name, roles in groups.items():
@@ -86,41 +81,24 @@ class Run:
                 self._train_group(name, roles)
             self.result.groups[name] = GroupResult.read(self.work / name)
         if self.main:
-            self._describe(groups)
-            if not config.writing.keep_checkpoints:
-                for name in groups:
-                    drop_checkpoints(self.work / name)
+            describe(self.output, config, groups, self.result.em)
+            for name in groups:
+                drop_checkpoints(self.work / name)
         wait_for_all()
         return self.result
-
-    def _open(self) -> None:
-        """Make the output folder ready, or refuse one that another run left."""
-        started = (self.work / RECORD).is_file() or (self.output / "teo.json").is_file()
-        if started and self.resume:
-            require_same(self.work, self.config)
-            for folder in self.work.iterdir():
-                if folder.is_dir():
-                    drop_incomplete(folder)
-            return
-        if started and not self.config.overwrite:
-            raise ConfigError(
-                f"output: {self.output} already holds a run; go on with --resume, start again with overwrite=true, "
-                "or give another folder"
-            )
-        if self.config.overwrite:
-            for name in ("training", "teo.json", SHARED, *PROMPTS):
-                _remove(self.output / name)
 
     def _read_rows(self) -> RunRows:
         """Return the rows; the main process writes the record once they are read."""
         folder = self.work / "data"
         if self.main:
-            rows = read_rows(self.config.data, folder)
+            rows = read_rows(self.config.data, folder, self.config.augmentation)
             if not (self.work / RECORD).is_file():
                 hashes = hash_files(rows.sources)
                 write_record(self.work, self.config, hashes, self.device, distributed_rank()[1])
         wait_for_all()
-        return rows if self.main else read_rows(self.config.data, folder, writes=False)
+        if self.main:
+            return rows
+        return read_rows(self.config.data, folder, self.config.augmentation, writes=False)
 
     def _train_group(self, name: str, roles: Sequence[str]) -> None:
         """Train one set of weights and move the best of them to their place in the output folder."""
@@ -128,12 +106,10 @@ class Run:
         work.mkdir(parents=True, exist_ok=True)
         set_seed(config.seed)
         model, codec = self._start(name)
-        if config.packed:
-            self._train_packed(name, roles, model, codec)
-            return
-        decoding = self._decoding()
         predicted = self._predicted_for_training(roles)
         makers = [self._maker(role, predicted) for role in roles]
+        if config.packed:
+            check_packed(config, model, roles, distributed_rank()[1])
         dataset = ExampleDataset(
             self.rows.train,
             makers,
@@ -146,9 +122,18 @@ class Run:
         logger.info("%s: %s, %s parameters, on %s", name, dataset.report, f"{model.num_parameters():,}", self.device)
         dev = None
         if self.rows.dev:
-            given = self._predicted_for_dev(roles)
-            gold = config.evaluation.operations == "gold"
-            dev = DevSet(self.rows.dev, makers, decoding, predicted=given, gold_only=gold)
+            dev = DevSet(
+                self.rows.dev,
+                roles,
+                self._decoding(),
+                shared=config.shared,
+                order=config.order,
+                proposals=self._predicted_for_dev(roles),
+                gold_only=config.evaluation.operations == "gold",
+            )
+        if config.packed:
+            self._train_packed(name, model, dataset, dev)
+            return
         trainer = self._trainer(model, dataset, dev, name)
         done = complete_checkpoints(work)
         if done:
@@ -168,22 +153,17 @@ class Run:
             self._close_group(name, trainer)
         wait_for_all()
 
-    def _train_packed(self, name: str, roles: Sequence[str], model: Any, codec: Codec) -> None:
+    def _train_packed(self, name: str, model: Any, dataset: ExampleDataset, dev: DevSet | None) -> None:
         """Train one set of weights on all roles at once, judge them on dev and put them into their place."""
-        from teo.training.packed import check_packed, fit_packed
-
-        config, work = self.config, self.work / name
-        check_packed(config, model, roles)
-        step = fit_packed(model, codec, self.rows, config, work, torch_device(self.device))
-        em: dict[str, float] = {}
-        if self.rows.dev:
-            em = DevSet(self.rows.dev, [self._maker(role) for role in roles], self._decoding()).evaluate(model, codec)
-        history = [{"step": step, **{f"eval_{key}": score for key, score in em.items()}}]
+        work = self.work / name
+        step = fit_packed(model, dataset, self.config, work, own_device(self.device))
+        scores = dev.evaluate(model, dataset.codec) if dev is not None else {}
+        if not self.main:
+            return
+        history = [*read_losses(work), {"step": step, **{f"eval_{key}": score for key, score in scores.items()}}]
         result = GroupResult.of_history(history, step)
-        result.write(work)
-        save_weights(model, codec, self.output / name, {"step": step})
-        said = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
-        logger.info("%s: finished after %d updates: %s", name, step, said)
+        self._write_result(name, result)
+        save_weights(model, dataset.codec, self.output / name, {"step": step})
 
     def _start(self, name: str) -> tuple[Any, Codec]:
         """Return the model that a set of weights starts from: stage 1's for stage 2 (section 3.4), else the base."""
@@ -221,7 +201,7 @@ class Run:
     def _decoding(self) -> Decoding:
         config = self.config
         return Decoding(
-            device=torch_device(self.device),
+            device=own_device(self.device),
             source_limit=config.model.source_limit,
             target_limit=config.model.target_limit,
             batch_size=config.evaluation.batch_size,
@@ -243,8 +223,8 @@ class Run:
         return self._predict("train")
 
     def _predicted_for_dev(self, roles: Sequence[str]) -> list[tuple[Operation, ...]] | None:
-        """Return stage 1's operations for the dev rows, where a finished stage 1 precedes stage 2."""
-        if "stage2" not in roles or self.config.shared or not (self.output / "stage1").is_dir():
+        """Return stage 1's operations for the dev rows, where a finished stage 1 precedes the second stage."""
+        if not _FROM_STAGE1 & set(roles) or self.config.shared or not (self.output / "stage1").is_dir():
             return None
         predicted = self._predict("dev")
         return [predicted[row.id] for row in self.rows.dev]
@@ -256,9 +236,10 @@ class Run:
         if not path.is_file():
             logger.info("stage1: predicting operations for %d %s rows", len(rows), split)
             model, codec = load_base(str(self.output / "stage1"))
-            found = predict_operations(model, codec, self._maker("stage1"), rows, self._decoding())
+            stages = self._decoding().stages(model, codec, ("stage1",), order=self.config.order)
+            proposals = propose_operations(stages, rows, self._decoding())
             if self.main:
-                write_operations(path, rows, found, self.config.order)
+                write_operations(path, rows, proposals, self.config.order)
         wait_for_all()
         return read_operations(path)
 
@@ -273,7 +254,6 @@ class Run:
             pace=Pace(dataset, config.evaluation, config.writing, averaged),
             dev=dev,
             label=name,
-            callbacks=tensorboard_callbacks(self.work / "tensorboard" / name) if config.writing.tensorboard else [],
         )
 
     def _close_group(self, name: str, trainer: StageTrainer) -> None:
@@ -281,48 +261,13 @@ class Run:
         work = self.work / name
         best = work / BEST
         step = int(json.loads((best / "training.json").read_text(encoding="utf-8"))["step"])
-        result = GroupResult.of_history(trainer.state.log_history, step)
-        result.write(work)
+        self._write_result(name, GroupResult.of_history(trainer.state.log_history, step))
+        best.rename(self.output / name)
+
+    def _write_result(self, name: str, result: GroupResult) -> None:
+        """Write the result and the curves of a set of weights, and log its dev EM."""
+        result.write(self.work / name)
         if self.config.writing.plots:
             draw_curves(result.history, self.work / f"{name}.png", name)
-        best.rename(self.output / name)
-        said = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
-        logger.info("%s: finished%s", name, f", best at step {step}: {said}" if said else "")
-
-    def _adopt_stage1(self) -> None:
-        """Copy a trained stage 1 into the output folder."""
-        source = Path(self.config.model.stage1)
-        roles = ModelFolder.load(source).roles
-        if "stage1" not in roles or roles["stage1"].prompt:
-            raise ModelError(f"{source}: expected a stage 1 with weights of its own, found {', '.join(roles)}")
-        target = self.output / "stage1"
-        if not target.is_dir():
-            with whole_folder(target) as folder:
-                shutil.copytree(source / roles["stage1"].folder, folder, dirs_exist_ok=True)
-
-    def _describe(self, groups: Mapping[str, Sequence[str]]) -> None:
-        """Write teo.json, which makes the folder a model."""
-        config = self.config
-        roles = {
-            role: Role(name, tuple(str(marker) for marker in PROMPTS[role]) if config.shared else ())
-            for name, members in groups.items()
-            for role in members
-        }
-        if config.model.stage1:
-            roles.setdefault("stage1", Role("stage1"))
-        variant = next(_VARIANTS[role] for role in _VARIANTS if role in roles)
-        ModelFolder(
-            roles=roles,
-            languages=config.languages,
-            order=config.order,
-            source_limit=config.model.source_limit,
-            variant=variant,
-            extra={"dev_em": self.result.em, "data": [settings.name for settings in config.data]},
-        ).save(self.output)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    elif path.exists():
-        path.unlink()
+        scores = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
+        logger.info("%s: weights of step %d kept%s", name, result.step, f": {scores}" if scores else "")

@@ -1,13 +1,12 @@
 """Rows from plain dialogues: a trained model rewrites turns that nobody annotated, and a smaller one learns from them.
 
-`python -m teo.training.label CONFIG [key=value ...]` draws runs of turns from shards, lets every named variant of the
-teacher rewrite the last one, and keeps the rows on which the variants agree.
+`teo label` draws runs of turns from shards, lets every named pipeline of the teacher rewrite the last one, and keeps
+the rows on which the pipelines agree.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +17,11 @@ from tokenizers import Tokenizer
 from teo.data.row import Row
 from teo.data.writing import write_jsonl
 from teo.dialogue import Dialogue
-from teo.errors import ConfigError, exit_status
+from teo.errors import ConfigError
 from teo.loading import open_model
 from teo.pipelines import PIPELINES, find_variant, predict, require_roles
 from teo.training.pretraining.batches import fitting
 from teo.training.pretraining.streams import Corpus
-from teo.training.settings import read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +103,7 @@ def label(config: LabelConfig) -> int:
     rows = list(draw_rows(config))
     dialogues = [row.dialogue for row in rows]
     texts = [[prediction.rewrite for prediction in predict(each, stages, dialogues)] for each in pipelines]
-    agreed = [replace(row, rewrite=said[0]) for row, *said in zip(rows, *texts, strict=True) if len(set(said)) == 1]
+    agreed = [replace(row, rewrite=first) for row, first, *more in zip(rows, *texts, strict=True) if {first} >= {*more}]
     kept = keep(agreed, config.unchanged)
     logger.info("%d rows drawn, %d agreed on, %d kept", len(rows), len(agreed), len(kept))
     return write_jsonl(Path(config.output), (row.to_dict() for row in kept))
@@ -123,19 +121,3 @@ def keep(rows: Sequence[Row], unchanged: float) -> list[Row]:
             room -= 1
         kept.append(row)
     return kept
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command; a known error is one line on stderr and its exit status."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    return exit_status(lambda: _run(arguments))
-
-
-def _run(arguments: Sequence[str]) -> None:
-    if not arguments:
-        raise ConfigError("expected a configuration: python -m teo.training.label CONFIG [key=value ...]")
-    label(read_settings(Path(arguments[0]), LabelConfig, arguments[1:]))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

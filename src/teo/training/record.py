@@ -1,19 +1,23 @@
-"""What a run was: resolved configuration, versions, data hashes and git commit, written beside its checkpoints."""
+"""What a run leaves: its record (configuration, versions, data hashes, commit) and the results of its weights."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from teo.errors import ConfigError
+from teo.files import write_json, write_text
 from teo.provenance import git_commit, versions
 from teo.training.config import TrainConfig
 from teo.training.settings import to_toml, to_tree
 
 RECORD = "record.json"
+_RESULT = "result.json"
+_EM = "eval_em_"
 _LIBRARIES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
 _FREE = ("overwrite", "device")
 """Keys that a resumed run may have otherwise than the run it resumes."""
@@ -33,8 +37,8 @@ def write_record(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.toml").write_text(to_toml(to_tree(config)) + "\n", encoding="utf-8")
-    (folder / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    write_text(folder / "config.toml", to_toml(to_tree(config)) + "\n")
+    write_json(folder / RECORD, record)
 
 
 def require_same(folder: Path, config: TrainConfig) -> None:
@@ -57,3 +61,54 @@ def _flatten(tree: Any, path: str = "") -> dict[str, Any]:
     else:
         return {path: tree}
     return {key: value for inner, below in items for key, value in _flatten(below, inner).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """What training one set of weights gave."""
+
+    em: Mapping[str, float]
+    """Dev EM by role, of the weights that were kept."""
+    history: Sequence[Mapping[str, Any]]
+    """What was logged: losses and dev EM by step."""
+    step: int = 0
+    """The update after which the weights were kept."""
+
+    @property
+    def losses(self) -> list[tuple[int, float]]:
+        """The training loss by step."""
+        return [(entry["step"], entry["loss"]) for entry in self.history if "loss" in entry]
+
+    @classmethod
+    def of_history(cls, history: Sequence[Mapping[str, Any]], step: int) -> GroupResult:
+        """Return the result whose weights were kept after an update."""
+        at_best = (entry for entry in history if entry.get("step") == step and "eval_em" in entry)
+        chosen: Mapping[str, Any] = next(at_best, {})
+        em = {key.removeprefix(_EM): value for key, value in chosen.items() if key.startswith(_EM)}
+        return cls(em, history, step)
+
+    @classmethod
+    def read(cls, folder: Path) -> GroupResult:
+        """Return the result that a folder holds; an empty one for weights that were trained elsewhere."""
+        file = folder / _RESULT
+        if not file.is_file():
+            return cls({}, [])
+        stored = json.loads(file.read_text(encoding="utf-8"))
+        return cls(stored["em"], stored["history"], stored["step"])
+
+    def write(self, folder: Path) -> None:
+        """Write the result beside the checkpoints."""
+        write_json(folder / _RESULT, {"em": self.em, "step": self.step, "history": self.history})
+
+
+@dataclass(slots=True)
+class TrainResult:
+    """A trained model: its folder and, for each set of weights, dev EM and losses."""
+
+    folder: Path
+    groups: dict[str, GroupResult] = field(default_factory=dict)
+
+    @property
+    def em(self) -> dict[str, float]:
+        """Dev EM by role."""
+        return {role: score for group in self.groups.values() for role, score in group.em.items()}

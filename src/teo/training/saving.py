@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from teo.errors import TeoError
+from teo.files import write_json
 from teo.runtime.torch_codec import Codec
 
 COMPLETE = "complete"
@@ -71,7 +71,7 @@ def save_weights(model: Any, codec: Codec, path: Path, facts: dict[str, Any] | N
         model.save_pretrained(folder)
         codec.tokenizer.save_pretrained(folder)
         if facts is not None:
-            (folder / "training.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+            write_json(folder / "training.json", facts)
 
 
 def complete_checkpoints(folder: Path) -> list[Path]:

@@ -1,33 +1,40 @@
-"""Settings files: TOML -> frozen dataclasses, checked key by key; the docstring under a field is its only help text."""
+"""Settings files: TOML -> frozen dataclasses, checked by pydantic; the docstring under a field is its help text."""
 
 from __future__ import annotations
 
-import ast
 import difflib
-import inspect
 import json
-import textwrap
 import tomllib
-import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import asdict
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import GenericAlias
+from typing import Any, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from teo.errors import ConfigError
 
 S = TypeVar("S")
+Schema = Mapping[str, Any]
 EXTENDS = "extends"
 """The key of a file that names another file to start from, relative to its own folder."""
+_CHECKS = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+_BOUNDS = (
+    ("minimum", "maximum", "from {:g} to {:g}"),
+    ("minimum", "exclusiveMaximum", "from {:g} to below {:g}"),
+    ("minimum", "minimum", "of at least {:g}"),
+    ("exclusiveMinimum", "exclusiveMinimum", "above {:g}"),
+)
+_TYPES = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
 
 def read_settings(path: Path, cls: type[S], overrides: Sequence[str] = ()) -> S:
     """Return the settings of a TOML file, with `key=value` overrides laid over it."""
     tree = read_tree(path)
     for override in overrides:
-        _override(tree, override, cls)
+        _override(tree, override)
     return build(cls, tree, str(path))
 
 
@@ -50,69 +57,52 @@ def read_tree(path: Path) -> dict[str, Any]:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return two trees as one; where both have a table its keys are merged, elsewhere `above` wins."""
+    """Return two trees as one; where both have a table its keys are merged, elsewhere `above` wins.
+
+    Tables of a list are changed by their name: `[data.task]` changes the table of the list `data` whose name is task.
+    """
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            merged[key] = merge(old, value)
+        elif isinstance(value, Mapping) and isinstance(old, list) and value.keys() <= _names(old):
+            merged[key] = [merge(table, value.get(table.get("name"), {})) for table in old]
+        else:
+            merged[key] = value
     return merged
 
 
-def build(cls: type[S], tree: Mapping[str, Any], where: str, path: str = "", keys: Sequence[str] = ()) -> S:
-    """Return the dataclass of a tree; an unknown key or a wrong type is named, with what was expected."""
-    hints = get_type_hints(cls)
-    keys = keys or [key for key, *_ in list_keys(cls)]
-    known = {field.name: field for field in _fields(cls)}
-    for key in tree:
-        if key not in known:
-            raise ConfigError(f"{where}: {path}{key}: unknown key{_nearest(key, path, list(known), keys)}")
-    values = {key: _convert(value, hints[key], where, path + key, keys) for key, value in tree.items()}
-    for name, field in known.items():
-        if name not in values and field.default is MISSING and field.default_factory is MISSING:
-            raise ConfigError(f"{where}: {path}{name}: missing; {_doc(cls, name)}")
+def build(cls: type[S], tree: Mapping[str, Any], where: str) -> S:
+    """Return the dataclass of a tree; an unknown key or a wrong value is named, with what was expected."""
+    checked: Any = cls
+    adapter, schema = _adapter(checked)
+    listed = {key for key, inner in schema["properties"].items() if _words(inner) == "a list of tables"}
+    tree = {key: [value] if key in listed and isinstance(value, Mapping) else value for key, value in tree.items()}
     try:
-        return cls(**values)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {path}{error}") from None
+        # As JSON, because strict checks of Python values refuse lists where tuples are wanted.
+        settings: S = adapter.validate_json(json.dumps([tree], default=str))[0]
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_explain(error, schema)}") from None
+    return settings
 
 
-@cache
-def describe(cls: type) -> Mapping[str, str]:
-    """Return the docstring under each field of a dataclass."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-    docs: dict[str, str] = {}
-    for statement, after in pairwise(body):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            docs[statement.target.id] = " ".join(str(after.value.value).split())
-    return docs
-
-
-def list_keys(cls: type, path: str = "") -> Iterator[tuple[str, str, Any, str]]:
+def list_keys(cls: type) -> Iterator[tuple[str, str, Any, str]]:
     """Yield (key, type in words, default, help) for every key of a dataclass and of those inside it."""
-    hints = get_type_hints(cls)
-    for field in _fields(cls):
-        inner = _dataclass_of(hints[field.name])
-        if inner is not None:
-            yield from list_keys(inner, f"{path}{field.name}.")
-        else:
-            default = "" if field.default is MISSING else field.default
-            yield path + field.name, _words(hints[field.name]), default, _doc(cls, field.name)
+    return _list_keys(_adapter(cls)[1], "")
 
 
 def to_tree(settings: Any) -> dict[str, Any]:
     """Return settings as plain tables, lists and values."""
-    return {field.name: _plain(getattr(settings, field.name)) for field in fields(settings)}
+    tree: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
+    return tree
 
 
 def to_toml(tree: Mapping[str, Any], path: str = "") -> str:
     """Return a tree as TOML, plain values before tables."""
-    lines = [f"{key} = {_toml_value(value)}" for key, value in tree.items() if not _is_table(value)]
+    # TOML's basic strings, numbers, booleans and arrays are written as JSON writes them.
+    plain = {key: value for key, value in tree.items() if not _is_table(value)}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
     for key, value in tree.items():
         if isinstance(value, Mapping):
             lines += ["", f"[{path}{key}]", to_toml(value, f"{path}{key}.")]
@@ -122,7 +112,11 @@ def to_toml(tree: Mapping[str, Any], path: str = "") -> str:
     return "\n".join(lines)
 
 
-def _override(tree: dict[str, Any], override: str, cls: type) -> None:
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping))
+
+
+def _override(tree: dict[str, Any], override: str) -> None:
     """Lay one `a.b=value` over a tree; a value that is not TOML is taken as text."""
     key, equals, text = override.partition("=")
     if not equals or not key:
@@ -132,93 +126,103 @@ def _override(tree: dict[str, Any], override: str, cls: type) -> None:
     except tomllib.TOMLDecodeError:
         value = text
     *tables, last = key.split(".")
-    inner: Any = cls
-    for table in tables:
-        hints = get_type_hints(inner) if inner is not None and is_dataclass(inner) else {}
-        inner = _dataclass_of(hints.get(table))
+    while tables:
+        table = tables.pop(0)
         below = tree.setdefault(table, {})
-        if isinstance(below, list):  # the only table of a list may be named without its number
-            if len(below) != 1:
-                raise ConfigError(f"{override}: {table} holds {len(below)} tables; change the file instead")
-            below = below[0]
+        if isinstance(below, list):
+            named = [item for item in below if tables and item.get("name") == tables[0]]
+            if not named and len(below) != 1:
+                known = ", ".join(sorted(_names(below)))
+                raise ConfigError(f"{override}: {table} holds {len(below)} tables; name one of them: {known}")
+            below = named[0] if named else below[0]
+            tables = tables[1:] if named else tables
         if not isinstance(below, dict):
             raise ConfigError(f"{override}: {table} is a value, not a table")
         tree = below
     tree[last] = value
 
 
-def _doc(cls: type, name: str) -> str:
-    return describe(cls)[name]
+def _names(tables: Sequence[Any]) -> set[str]:
+    return {str(table.get("name")) for table in tables if isinstance(table, Mapping)}
 
 
-def _fields(cls: type) -> tuple[Field[Any], ...]:
-    return fields(cls)
+@cache
+def _adapter(cls: Any) -> tuple[TypeAdapter[tuple[Any]], Schema]:
+    """Return what checks a dataclass and those inside it, and its JSON schema with every reference resolved."""
+    # A tuple of the dataclass, because pydantic takes these checks for a plain dataclass only from what holds it.
+    kind: Any = GenericAlias(tuple, (cls,))
+    adapter: TypeAdapter[tuple[Any]] = TypeAdapter(kind, config=_CHECKS)
+    whole = adapter.json_schema()
+
+    def resolve(part: Any) -> Any:
+        if isinstance(part, list):
+            return [resolve(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return resolve(whole["$defs"][part["$ref"].rpartition("/")[2]])
+        return {key: resolve(value) for key, value in part.items() if key != "$defs"}
+
+    return adapter, resolve(whole)["prefixItems"][0]
 
 
-def _convert(value: Any, kind: Any, where: str, path: str, keys: Sequence[str]) -> Any:
-    """Return a TOML value as the field's type; the error names the key, the type wanted and what was found."""
-    inner, origin = _dataclass_of(kind), get_origin(kind)
-    if inner is not None:
-        tables = [value] if isinstance(value, Mapping) else value
-        if isinstance(tables, list) and all(isinstance(table, Mapping) for table in tables):
-            built: tuple[Any, ...] = tuple(build(inner, table, where, f"{path}.", keys) for table in tables)
-            return built if origin is tuple else built[0]
-    elif origin is tuple and isinstance(value, list):
-        return tuple(_convert(item, get_args(kind)[0], where, f"{path}[{k}]", keys) for k, item in enumerate(value))
-    elif origin is dict and isinstance(value, Mapping):
-        return {key: _convert(item, get_args(kind)[1], where, f"{path}.{key}", keys) for key, item in value.items()}
-    elif kind is float and type(value) in (int, float):
-        return float(value)
-    elif type(value) is kind or (origin is Literal and value in get_args(kind)):
-        return value
-    found = json.dumps(value, default=str, ensure_ascii=False)
-    raise ConfigError(f"{where}: {path}: expected {_words(kind)}, found {found}")
+def _explain(error: ValidationError, root: Schema) -> str:
+    """Return the first error in a user's words: the key, what was expected, what was found."""
+    errors = error.errors(include_url=False)
+    unknown = [entry for entry in errors if entry["type"] == "unexpected_keyword_argument"]
+    first = (unknown or errors)[0]
+    table, schema, path = root, root, ""
+    for key in first["loc"][1:]:
+        if isinstance(key, int):
+            schema = schema["prefixItems"][key] if "prefixItems" in schema else schema["items"]
+            path += "" if "properties" in schema else f"[{key}]"
+        else:
+            table = schema
+            schema = table.get("properties", {}).get(key) or table.get("additionalProperties") or {}
+            path += f".{key}"
+    path = path.removeprefix(".")
+    if first["type"] == "value_error":  # what a dataclass checks itself
+        return f"{path}{'.' if path else ''}{first['ctx']['error']}"
+    if unknown:
+        return f"{path}: unknown key{_nearest(path, list(table['properties']), root)}"
+    if first["type"] == "missing":
+        return f"{path}: missing; {_help(schema)}"
+    return f"{path}: expected {_words(schema)}, found {json.dumps(first['input'], ensure_ascii=False)}"
 
 
-def _nearest(key: str, path: str, known: Sequence[str], keys: Sequence[str]) -> str:
+def _nearest(path: str, known: Sequence[str], root: Schema) -> str:
     """Return the nearest key of the same table; else, since tables are easily forgotten, of any other table."""
+    before, dot, key = path.rpartition(".")
     close = difflib.get_close_matches(key, known, n=1)
     if close:
-        return f"; the nearest known one is {path}{close[0]}"
-    by_name = {dotted.rpartition(".")[2]: dotted for dotted in keys}
+        return f"; the nearest known one is {before}{dot}{close[0]}"
+    by_name = {dotted.rpartition(".")[2]: dotted for dotted, *_ in _list_keys(root, "")}
     close = difflib.get_close_matches(key, by_name, n=1)
     return f"; the nearest known one is {by_name[close[0]]}" if close else f"; known are {', '.join(known)}"
 
 
-def _dataclass_of(kind: Any) -> type | None:
-    """Return the dataclass that a type is, or is a tuple of."""
-    if get_origin(kind) is tuple:
-        kind = get_args(kind)[0]
-    return kind if isinstance(kind, type) and is_dataclass(kind) else None
+def _list_keys(table: Schema, path: str) -> Iterator[tuple[str, str, Any, str]]:
+    for key, schema in table["properties"].items():
+        inner = schema.get("items", schema)
+        if "properties" in inner:
+            yield from _list_keys(inner, f"{path}{key}.")
+        else:
+            yield path + key, _words(schema), schema.get("default", ""), _help(schema)
 
 
-def _words(kind: Any) -> str:
-    """Return a type in a user's words."""
-    plain = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-    if kind in plain:
-        return plain[kind]
-    origin, args = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return " or ".join(json.dumps(choice) for choice in args)
-    if origin is tuple:
-        return "a list of tables" if _dataclass_of(kind) else f"a list, each {_words(args[0])}"
-    if origin in (Union, types.UnionType):
-        return " or ".join(_words(arg) for arg in args)
-    return "a table"
+def _help(schema: Schema) -> str:
+    return " ".join(str(schema.get("description", "")).split())
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return to_tree(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return dict(value) if isinstance(value, Mapping) else value
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping))
-
-
-def _toml_value(value: Any) -> str:
-    # TOML's basic strings, numbers, booleans and arrays are written as JSON writes them.
-    return json.dumps(value, ensure_ascii=False)
+def _words(schema: Schema) -> str:
+    """Return a type in a user's words, with its bounds."""
+    if "enum" in schema:
+        return " or ".join(json.dumps(choice) for choice in schema["enum"])
+    if schema.get("type") == "array":
+        items = schema.get("items") or schema["prefixItems"][0]
+        return "a list of tables" if "properties" in items else f"a list, each {_words(items)}"
+    words = _TYPES.get(schema.get("type", ""), "a table")
+    for low, high, form in _BOUNDS:
+        if low in schema and high in schema:
+            return f"{words} {form.format(schema[low], schema[high])}"
+    return words

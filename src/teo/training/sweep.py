@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teo.errors import ConfigError
+from teo.files import write_json
 from teo.training.config import TrainConfig, read_config
 from teo.training.curves import draw_sweep
 from teo.training.finetune import train
-from teo.training.results import TrainResult
+from teo.training.record import TrainResult
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +43,12 @@ def run_sweep(path: Path, overrides: Sequence[str], sweep: Sweep, *, resume: boo
     config = read_config(path, overrides)
     configs = [_of_value(path, overrides, sweep, value, config, first=k == 0) for k, value in enumerate(sweep.values)]
     points: list[dict[str, object]] = []
-    for value, one in zip(sweep.values, configs, strict=True):
+    for value, run in zip(sweep.values, configs, strict=True):
         logger.info("sweep: %s=%s", sweep.key, value)
-        result = train(one, resume=resume and (Path(one.output) / "training").is_dir())
+        result = train(run, resume=resume and (Path(run.output) / "training").is_dir())
         points.append({"value": value, "em": final_em(result)})
     folder = Path(config.output)
-    (folder / "sweep.json").write_text(
-        json.dumps({"key": sweep.key, "points": points}, indent=1) + "\n", encoding="utf-8"
-    )
+    write_json(folder / "sweep.json", {"key": sweep.key, "points": points})
     numbers = [(float(value), float(str(point["em"]))) for value, point in zip(sweep.values, points, strict=True)]
     draw_sweep(numbers, folder / "sweep.png", sweep.key)
     return points

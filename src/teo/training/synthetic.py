@@ -38,8 +38,8 @@ def generate_rows(count: int, seed: int = 0, ambiguous: float = 0.0) -> list[Row
 
 def _draw_ambiguous(rng: random.Random) -> tuple[Dialogue, str]:
     first, second = rng.sample(_NAMES.split(), 2)
-    one, other = rng.sample(_THINGS.split(), 2)
-    dialogue = Dialogue((f"{first} likes {one}", f"{second} likes {other}"), "did he call")
+    thing, other = rng.sample(_THINGS.split(), 2)
+    dialogue = Dialogue((f"{first} likes {thing}", f"{second} likes {other}"), "did he call")
     return dialogue, f"did {rng.choice((first, second))} call"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,15 +18,52 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-from teo.training.batches import IGNORED, Collator, EpochOrder, ExampleDataset
-from teo.training.config import EvaluationSettings, OptimisationSettings, OutputSettings
-from teo.training.dev import DevSet, distributed_rank, wait_for_all
+from teo.models.backbone import IGNORED
+from teo.training.batches import Collator, EpochOrder, ExampleDataset
+from teo.training.config import EvaluationSettings, OptimisationSettings, OutputSettings, TrainConfig
+from teo.training.dev import DevSet
+from teo.training.processes import distributed_rank, wait_for_all
 from teo.training.saving import COMPLETE, drop_checkpoints, save_weights
 
 BEST = "best"
 _AVERAGE = "average.pt"
 
 logger = logging.getLogger(__name__)
+
+
+def uses_bf16(config: TrainConfig, device: str) -> bool:
+    """Tell whether to compute in bfloat16."""
+    return config.optimisation.bf16 and device == "cuda" and torch.cuda.is_bf16_supported()
+
+
+def training_arguments(config: TrainConfig, folder: Path, device: str, examples: int = 1) -> Seq2SeqTrainingArguments:
+    """Return transformers' settings for ours; evaluation and saving are timed by our own callback."""
+    fit = config.optimisation
+    batches = math.ceil(examples / (fit.batch_size * distributed_rank()[1]))
+    updates = fit.steps or batches * fit.epochs
+    on_gpu = device == "cuda"
+    return Seq2SeqTrainingArguments(
+        output_dir=str(folder),
+        use_cpu=not on_gpu,
+        bf16=uses_bf16(config, device),
+        per_device_train_batch_size=fit.batch_size,
+        num_train_epochs=fit.epochs,
+        max_steps=fit.steps or -1,
+        learning_rate=fit.learning_rate,
+        warmup_steps=round(fit.warmup * updates),
+        weight_decay=fit.weight_decay,
+        max_grad_norm=fit.clip,
+        optim="adamw_torch_fused" if on_gpu else "adamw_torch",
+        dataloader_num_workers=fit.workers,
+        seed=config.seed,
+        logging_steps=config.writing.log_every,
+        save_strategy="no",
+        eval_strategy="no",
+        report_to=[],
+        disable_tqdm=not sys.stderr.isatty(),
+        remove_unused_columns=False,
+        ddp_find_unused_parameters=False,
+    )
 
 
 class AveragedWeights:
@@ -102,11 +141,9 @@ class Pace(TrainerCallback):
         self.dataset.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """Update the average; save every so many updates."""
+        """Update the average."""
         if self.averaged is not None:
             self.averaged.update(model)
-        if self.writing.checkpoint_steps and state.global_step % self.writing.checkpoint_steps == 0:
-            control.should_save = True
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Evaluate and save every so many epochs, and after the last."""
@@ -149,10 +186,10 @@ class Lines(TrainerCallback):
         if not state.is_world_process_zero or logs is None:
             return
         known = {"loss": "loss {:.4f}", "learning_rate": "lr {:.2e}", "eval_em": "dev EM {:.4f}"}
-        said = [form.format(float(logs[name])) for name, form in known.items() if name in logs]
-        said += [f"{name[8:]} {value:.4f}" for name, value in logs.items() if name.startswith("eval_em_")]
-        if said:
-            logger.info("%s: epoch %.2f step %d: %s", self.label, state.epoch or 0, state.global_step, ", ".join(said))
+        shown = [form.format(float(logs[name])) for name, form in known.items() if name in logs]
+        shown += [f"{name[8:]} {value:.4f}" for name, value in logs.items() if name.startswith("eval_em_")]
+        if shown:
+            logger.info("%s: epoch %.2f step %d: %s", self.label, state.epoch or 0, state.global_step, ", ".join(shown))
 
 
 class StageTrainer(Seq2SeqTrainer):
@@ -168,7 +205,6 @@ class StageTrainer(Seq2SeqTrainer):
         pace: Pace,
         dev: DevSet | None,
         label: str,
-        callbacks: list[TrainerCallback] | None = None,
     ) -> None:
         self.codec = dataset.codec
         self.control: Any
@@ -177,7 +213,7 @@ class StageTrainer(Seq2SeqTrainer):
             args=args,
             train_dataset=dataset,
             data_collator=Collator(dataset.codec.pad_id),
-            callbacks=[pace, Lines(label), *(callbacks or [])],
+            callbacks=[pace, Lines(label)],
         )
         for printing in (PrinterCallback, ProgressCallback):  # both write to stdout, which is for data
             self.remove_callback(printing)
@@ -187,19 +223,16 @@ class StageTrainer(Seq2SeqTrainer):
         self.settings = optimisation
         self.pace = pace
         self.dev = dev
-        # The loss is the mean over a batch's tokens; gradient accumulation then averages over batches.
+        # The loss is the mean over a batch's tokens.
         self.model_accepts_loss_kwargs = False
 
     def get_train_dataloader(self) -> DataLoader:
         """Return the batches of an epoch, in an order that depends on the seed and the epoch alone."""
         size, seed = self.args.per_device_train_batch_size, self.args.seed
-        order = EpochOrder(self.examples, seed)
-        if self.settings.group_by_length:
-            order = EpochOrder.grouped(self.examples, seed, size)
         loader = DataLoader(
             self.examples,
             batch_size=size,
-            sampler=order,
+            sampler=EpochOrder(self.examples, seed, size),
             collate_fn=self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             pin_memory=torch.cuda.is_available() and not self.args.use_cpu,
@@ -207,19 +240,16 @@ class StageTrainer(Seq2SeqTrainer):
         return self.accelerator.prepare(loader)
 
     def compute_loss(self, model: Any, inputs: dict[str, Tensor], return_outputs: bool = False, **_: Any) -> Any:
-        """Return the mean negative log-likelihood of the target's tokens, with R-Drop and smoothing where asked for."""
-        smoothing, r_drop = self.settings.label_smoothing, self.settings.r_drop
-        if not smoothing and not r_drop:
+        """Return the mean negative log-likelihood of the target's tokens, with R-Drop where it is asked for."""
+        if not self.settings.r_drop:
             outputs = model(**inputs)
             return (outputs.loss, outputs) if return_outputs else outputs.loss
         labels = inputs["labels"]
-        given = {name: value for name, value in inputs.items() if name != "labels"}
-        outputs = model(**given)
-        loss = token_loss(outputs.logits, labels, smoothing)
-        if r_drop:
-            again = model(**given).logits
-            loss = (loss + token_loss(again, labels, smoothing)) / 2
-            loss = loss + r_drop * divergence(outputs.logits, again, labels)
+        unlabelled = {name: value for name, value in inputs.items() if name != "labels"}
+        outputs = model(**unlabelled)
+        again = model(**unlabelled).logits
+        loss = (token_loss(outputs.logits, labels) + token_loss(again, labels)) / 2
+        loss = loss + self.settings.r_drop * divergence(outputs.logits, again, labels)
         return (loss, outputs) if return_outputs else loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
@@ -252,11 +282,9 @@ def best_score(path: Path) -> float:
     return float(json.loads(file.read_text(encoding="utf-8"))["score"]) if file.is_file() else -1.0
 
 
-def token_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+def token_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean loss over the labels that count."""
-    return F.cross_entropy(
-        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, label_smoothing=smoothing
-    )
+    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
 
 
 def divergence(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import copy
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,19 +14,16 @@ import torch
 from tokenizers import Tokenizer
 from torch.utils.data import DataLoader
 
-from teo.errors import ConfigError, exit_status
+from teo.errors import ConfigError
 from teo.files import write_json
 from teo.models import TeoConfig, TeoForConditionalGeneration
-from teo.models.backbone import add_reader
+from teo.models.storage import BYTES, load_bytes
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.provenance import git_commit, versions
 from teo.training.loop import Loop, LoopSettings, PackedModel
 from teo.training.pretraining.batches import Bucket, PretrainBatches
 from teo.training.pretraining.noise import Noise, NoiseSettings, Vocabulary
 from teo.training.pretraining.streams import Corpus, frequent_tokens, make_stream, read_dialogues
-from teo.training.settings import read_settings
-
-PREPARE = "--prepare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +58,7 @@ class PretrainConfig:
     vocabulary: int = 16_384
     """Entries of a tokenizer that is learned."""
     start: str = ""
-    """A model folder to go on from; empty: random weights."""
-    reader: str = ""
-    """Folder of a BERT-like encoder (config.json, weights, vocab.txt) that reads beside the backbone's own layers; with
-    size.encoder_layers = 0 it reads in their place."""
+    """A model folder to go on from, of 8 bits too; empty: random weights."""
     size: BackboneSize = field(default_factory=BackboneSize)
     """The backbone, where it starts from nothing."""
     noise: NoiseSettings = field(default_factory=NoiseSettings)
@@ -151,11 +143,11 @@ def _tokenizer(config: PretrainConfig, output: Path) -> Tokenizer:
 
 
 def _backbone(config: PretrainConfig, tokenizer: Tokenizer) -> TeoForConditionalGeneration:
+    if config.start and (Path(config.start) / BYTES).is_file():
+        return load_bytes(Path(config.start))
     if config.start:
-        start = TeoForConditionalGeneration.from_pretrained(config.start, dtype=torch.float32)
-    else:
-        start = TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **asdict(config.size)))
-    return add_reader(start, Path(config.reader), tokenizer) if config.reader else start
+        return TeoForConditionalGeneration.from_pretrained(config.start, dtype=torch.float32)
+    return TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **asdict(config.size)))
 
 
 def save_backbone(backbone: TeoForConditionalGeneration, tokenizer: Tokenizer, path: Path, shard: str = "15MB") -> None:
@@ -173,25 +165,3 @@ def _write_record(config: PretrainConfig, output: Path, backbone: TeoForConditio
         "git_commit": git_commit(),
     }
     write_json(output / "record.json", record)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command; a known error is one line on stderr and its exit status."""
-    return exit_status(lambda: _run(arguments))
-
-
-def _run(arguments: Sequence[str]) -> None:
-    given = [argument for argument in arguments if argument != PREPARE]
-    if not given:
-        raise ConfigError(
-            "expected a configuration: teo pretrain CONFIG [key=value ...]"
-        )
-    config = read_settings(Path(given[0]), PretrainConfig, given[1:])
-    if PREPARE in arguments:
-        prepare(config)
-    else:
-        pretrain(config)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

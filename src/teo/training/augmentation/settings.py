@@ -1,0 +1,52 @@
+"""What is added to the rows of a run's datasets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from teo.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class AugmentationSettings:
+    """Kinds of rows to make and how many; 0 or an empty path leaves a kind out."""
+
+    identity: float = 0.0
+    """Share of the changed rows whose rewrite comes again as a complete utterance, with its own history."""
+    foreign: float = 0.0
+    """Share of the changed rows whose rewrite comes again with the history of another row."""
+    everyday_en: int = 0
+    """English rows made from everyday frames."""
+    everyday_zh: int = 0
+    """Chinese rows made from everyday frames."""
+    requests: str = ""
+    """Folder of complete requests: `en.jsonl.xz` and `zh.jsonl.xz`."""
+    requests_en: int = 0
+    """English follow-ups made from requests."""
+    requests_zh: int = 0
+    """Chinese follow-ups made from requests."""
+    switches: int = 0
+    """Complete requests after unrelated dialogues, to be kept; both languages together."""
+    reactions: int = 0
+    """Reactions after any dialogue, to be kept; both languages together."""
+    answers: str = ""
+    """JSONL file of {"question", "answer"}: dialogues after which requests and reactions come, too."""
+    labels: str = ""
+    """JSONL file of rows that a teacher labelled, packed with xz or not."""
+    labels_rows: int = 0
+    """Labelled rows to take, half of them changed."""
+    seed: int = 0
+    """Seed of all drawing."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int | float) and field.name != "seed" and value < 0:
+                raise ConfigError(f"{field.name}: expected 0 or more, found {value}")
+        for key in ("identity", "foreign"):
+            if getattr(self, key) > 1:
+                raise ConfigError(f"{key}: expected a share between 0 and 1, found {getattr(self, key)}")
+        if not self.requests and (self.requests_en or self.requests_zh or self.switches):
+            raise ConfigError("requests: expected a folder of requests, which requests_* and switches are made from")
+        if bool(self.labels) != bool(self.labels_rows):
+            raise ConfigError("labels, labels_rows: expected both a file and a number of rows, or neither")

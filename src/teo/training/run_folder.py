@@ -1,0 +1,74 @@
+"""The folder of a run: made ready before training, and described by teo.json after it, which makes it a model."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from teo.errors import ConfigError, ModelError
+from teo.loading import ModelFolder, Role
+from teo.training.config import TrainConfig
+from teo.training.examples import PROMPTS
+from teo.training.record import RECORD, require_same
+from teo.training.saving import drop_incomplete, whole_folder
+
+SHARED = "weights"
+"""The folder of weights that all roles share."""
+WORK = "training"
+"""The folder of checkpoints, record and results."""
+_PREFERRED = ("stage2", "fused", "rfis", "fast", "direct", "stage1")
+"""Roles by preference: the first one that a model has names the pipeline that a rewriter runs by default."""
+
+
+def open_folder(output: Path, config: TrainConfig, *, resume: bool) -> None:
+    """Make the output folder ready, or refuse one that another run left."""
+    work = output / WORK
+    started = (work / RECORD).is_file() or (output / "teo.json").is_file()
+    if started and resume:
+        require_same(work, config)
+        for folder in work.iterdir():
+            if folder.is_dir():
+                drop_incomplete(folder)
+        return
+    if started and not config.overwrite:
+        raise ConfigError(
+            f"output: {output} already holds a run; go on with --resume, start again with overwrite=true, "
+            "or give another folder"
+        )
+    if config.overwrite:
+        (output / "teo.json").unlink(missing_ok=True)
+        for name in (WORK, SHARED, *PROMPTS):
+            shutil.rmtree(output / name, ignore_errors=True)
+
+
+def adopt_stage1(source: Path, target: Path) -> None:
+    """Copy the stage 1 of a trained model, unless it was copied before."""
+    roles = ModelFolder.load(source).roles
+    if "stage1" not in roles or roles["stage1"].prompt:
+        raise ModelError(f"{source}: expected a stage 1 with weights of its own, found {', '.join(roles)}")
+    if not target.is_dir():
+        with whole_folder(target) as folder:
+            shutil.copytree(source / roles["stage1"].folder, folder, dirs_exist_ok=True)
+
+
+def describe(
+    output: Path, config: TrainConfig, groups: Mapping[str, Sequence[str]], dev_em: Mapping[str, float]
+) -> None:
+    """Write teo.json: the weights and the prompt of each role, and the pipeline that a rewriter runs by default."""
+    roles = {
+        role: Role(name, tuple(str(marker) for marker in PROMPTS[role]) if config.shared else ())
+        for name, members in groups.items()
+        for role in members
+    }
+    if config.model.stage1:
+        roles.setdefault("stage1", Role("stage1"))
+    first = next(role for role in _PREFERRED if role in roles)
+    ModelFolder(
+        roles=roles,
+        languages=config.languages,
+        order=config.order,
+        source_limit=config.model.source_limit,
+        variant="teo" if first == "stage2" else first,
+        extra={"dev_em": dict(dev_em), "data": [settings.name for settings in config.data]},
+    ).save(output)
