@@ -78,6 +78,7 @@ class PretrainBatches(Dataset[dict[str, torch.Tensor]]):
             length = len(turns[last]) + sum(len(turn) + 1 for turn in history)
             if not history or length < _FULL * bucket.source:
                 continue
+            history = self.noise.join(history, rng)
             if infilling:
                 made = self.noise.infilling([*history, turns[last]], rng, bucket.target)
             else:
