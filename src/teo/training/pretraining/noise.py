@@ -61,12 +61,12 @@ class NoiseSettings:
     pronoun: float = 0.35
     """Chance that a left-out span gives way to a pronoun."""
     unchanged: float = 0.15
-    """Share of rewriting examples whose turn stays as it is, so that the model learns to leave complete ones alone; turns
-    with a pronoun are not taken for these."""
+    """Share of rewriting examples whose turn stays as it is, so that the model learns to leave complete ones alone;
+    turns with a pronoun are not taken for these."""
     phrase: float = 0.75
     """Chance that an English span leaves with the words that belong to it: its article, its preposition, its 's."""
     joined: float = 0.12
-    """Share of examples in which several turns of the history stand as one long turn, as an assistant's answer would."""
+    """Share of examples in which several turns of the history stand as one long turn, as an assistant's answer."""
     perturbation: float = 0.3
     """prob_p of Algorithm 1 for the targets that start from perturbed operations."""
     replacement: float = 0.5
@@ -121,14 +121,13 @@ class Vocabulary:
         encode = lambda word: tokenizer.encode(word, add_special_tokens=False).ids  # noqa: E731
         self.pronouns = {script: [encode(word) for word in words] for script, words in _PRONOUNS.items()}
         self.capital_pronouns = [encode(word.capitalize()) for word in _PRONOUNS[False]]
-        single = lambda words: {encode(form)[0] for word in words.split() for form in (word, word.capitalize())}  # noqa: E731
-        self.determiners, self.prepositions = single(_DETERMINERS), single(_PREPOSITIONS)
-        self.place_prepositions = single(_PLACE_PREPOSITIONS)
+        single = lambda words: {encode(form)[0] for word in words for form in (word, word.capitalize())}  # noqa: E731
+        self.determiners, self.prepositions = single(_DETERMINERS.split()), single(_PREPOSITIONS.split())
+        self.place_prepositions = single(_PLACE_PREPOSITIONS.split())
         self.possessives = [encode(word) for word in _POSSESSIVES.split()]
         self.there = encode("there")
         self.possessive_ends = [index for index, token in enumerate(tokens) if token == "'s"]
-        groups = (*self.pronouns.values(), self.capital_pronouns)
-        self.pronoun_starts = {ids[0] for group in groups for ids in group if ids[0] >= self.first_word}
+        self.all_pronouns = [*self.pronouns[True], *self.pronouns[False], *self.capital_pronouns]
 
 
 class Noise:
@@ -144,7 +143,7 @@ class Noise:
         """Return a rewriting example, or None where something must change but the turn repeats nothing."""
         edits: list[_Edit] = []
         if unchanged:
-            if not self.vocabulary.pronoun_starts.isdisjoint(turn):
+            if any(_find(turn, pronoun, 0) >= 0 for pronoun in self.vocabulary.all_pronouns):
                 return None
         else:
             spans = self.shared_spans(history[-4:], turn)

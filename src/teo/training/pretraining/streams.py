@@ -120,8 +120,10 @@ def split_turns(ids: list[int]) -> list[list[int]]:
 
 
 def frequent_tokens(corpora: Iterable[Corpus], cjk: Sequence[bool], share: int) -> np.ndarray:
-    """Return which ids are among the `share` most frequent of their script: words that alone make no span worth
-    leaving out. Counted together, the characters of the larger language would leave no room for the other's words."""
+    """Return which ids are among the `share` most frequent of their script: alone they make no span worth leaving out.
+
+    Counted together, the characters of the larger language would leave no room for the other's words.
+    """
     counts = np.zeros(len(cjk), dtype=np.int64)
     for corpus in corpora:
         counts += np.bincount(corpus.stream, minlength=len(cjk))
