@@ -9,6 +9,7 @@ from typing import Literal
 
 from teo.errors import ConfigError
 from teo.folder import ROLES
+from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.settings import read_settings
 
 RANDOM = "random"
@@ -204,6 +205,8 @@ class TrainConfig:
     """The model to start from."""
     data: tuple[DataSettings, ...] = ()
     """The datasets, one table each."""
+    augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
+    """Rows that are added to the datasets'."""
     perturbation: PerturbationSettings = field(default_factory=PerturbationSettings)
     """The noise of stage 2's operations."""
     optimisation: OptimisationSettings = field(default_factory=OptimisationSettings)

@@ -115,12 +115,14 @@ class Run:
         """Return the rows; the main process writes the record once they are read."""
         folder = self.work / "data"
         if self.main:
-            rows = read_rows(self.config.data, folder)
+            rows = read_rows(self.config.data, folder, self.config.augmentation)
             if not (self.work / RECORD).is_file():
                 hashes = hash_files(rows.sources)
                 write_record(self.work, self.config, hashes, self.device, distributed_rank()[1])
         wait_for_all()
-        return rows if self.main else read_rows(self.config.data, folder, writes=False)
+        if self.main:
+            return rows
+        return read_rows(self.config.data, folder, self.config.augmentation, writes=False)
 
     def _train_group(self, name: str, roles: Sequence[str]) -> None:
         """Train one set of weights and move the best of them to their place in the output folder."""

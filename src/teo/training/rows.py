@@ -15,6 +15,7 @@ from teo.data.row import Row
 from teo.data.writing import write_jsonl
 from teo.edits import Operation, Order, format_operations, parse_operations
 from teo.errors import DataError
+from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.config import SYNTHETIC, DataSettings
 from teo.training.synthetic import write_rows
 
@@ -37,8 +38,17 @@ class RunRows:
             yield from (*row.dialogue.history, row.dialogue.utterance, row.rewrite)
 
 
-def read_rows(datasets: Sequence[DataSettings], folder: Path, *, writes: bool = True) -> RunRows:
-    """Return the rows of all datasets; the synthetic one is written into `folder` first, by one process only."""
+def read_rows(
+    datasets: Sequence[DataSettings],
+    folder: Path,
+    augmentation: AugmentationSettings | None = None,
+    *,
+    writes: bool = True,
+) -> RunRows:
+    """Return the rows of all datasets and those that augmentation adds, each of these once an epoch.
+
+    The synthetic dataset is written into `folder` first, by one process only.
+    """
     rows = RunRows()
     for number, settings in enumerate(datasets):
         if settings.name == SYNTHETIC:
@@ -55,7 +65,20 @@ def read_rows(datasets: Sequence[DataSettings], folder: Path, *, writes: bool = 
             dev = _read(settings, settings.dev, prefix)
             rows.dev += dev[: settings.dev_rows] if settings.dev_rows else dev
         rows.sources.append(Path(settings.path))
+    if augmentation is not None and augmentation != AugmentationSettings(seed=augmentation.seed):
+        _augment(rows, augmentation)
     return rows
+
+
+def _augment(rows: RunRows, settings: AugmentationSettings) -> None:
+    """Add the rows that are made to those of the datasets."""
+    from teo.training.augmentation.augment import augment
+
+    added = augment(settings, rows.train)
+    rows.train += added
+    rows.repeats += [1] * len(added)
+    rows.sources += [Path(path) for path in (settings.requests, settings.answers, settings.labels) if path]
+    logger.info("augmentation: %d rows added", len(added))
 
 
 def _read(settings: DataSettings, split: str, prefix: str) -> list[Row]:
