@@ -10,6 +10,7 @@ import typer
 
 from teo import __version__
 from teo.cli.bench import bench
+from teo.cli.build import build
 from teo.cli.calibrate import calibrate
 from teo.cli.data import data_app
 from teo.cli.demo import demo
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (rewrite, demo, score, evaluate, train, pretrain, export, calibrate, serve, bench):
+for verb in (rewrite, demo, score, evaluate, train, build, pretrain, export, calibrate, serve, bench):
     app.command(verb.__name__)(verb)
 app.add_typer(data_app, name="data")
 

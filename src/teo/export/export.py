@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +156,7 @@ def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form)
     weights = {name: tensor.detach().float().numpy() for name, tensor in model.state_dict().items()}
     out.mkdir(parents=True, exist_ok=True)
     writer = WeightWriter(out)
-    shape = Shape(config.d_model, config.heads, config.encoder_layers, config.decoder_layers, config.rope_theta)
+    shape = Shape(**{field.name: getattr(config, field.name) for field in fields(Shape)})
     onnx.save(encoder_graph(writer, form, shape, weights), str(out / "encoder.onnx"))
     onnx.save(decoder_graph(writer, form, shape, weights), str(out / "decoder.onnx"))
     if form == "int8":
@@ -165,6 +165,8 @@ def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form)
         form=form,
         d_model=config.d_model,
         heads=config.heads,
+        kv_heads=config.kv_heads,
+        head_size=config.head_size,
         decoder_layers=config.decoder_layers,
         turn_types=config.turn_types,
         pad_id=config.pad_token_id,

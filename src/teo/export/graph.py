@@ -32,18 +32,28 @@ _EPSILON = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The backbone's sizes."""
+    """The backbone's sizes and kinds of layers."""
 
     d_model: int
     heads: int
     encoder_layers: int
     decoder_layers: int
     rope_theta: float
+    kv_heads: int
+    head_size: int
+    norm: str = "layer"
+    feed_forward: str = "gelu"
+    embedding_norm: bool = True
 
     @property
-    def head_size(self) -> int:
-        """Numbers in one head's part of a row."""
-        return self.d_model // self.heads
+    def query_size(self) -> int:
+        """Numbers in a row of queries, all heads together."""
+        return self.heads * self.head_size
+
+    @property
+    def key_size(self) -> int:
+        """Numbers in a row of keys or values, all heads together."""
+        return self.kv_heads * self.head_size
 
 
 def quantise(weight: Array) -> tuple[Array, Array]:
@@ -144,28 +154,41 @@ class Graph:
         summed = self.node("MatMulIntegerToFloat", rows.values, weight, one, scale, middle, fused=True)
         return self.node("Mul", summed, rows.scale)
 
-    def linear(self, rows: Rows, name: str, weight: Array, bias: Array) -> str:
+    def linear(self, rows: Rows, name: str, weight: Array, bias: Array | None) -> str:
         """Return a linear map's output."""
-        return self.node("Add", self.product(rows, name, weight), self.constant(f"{name}:bias", bias))
+        return self._add(self.product(rows, name, weight), f"{name}:bias", bias)
+
+    def _add(self, x: str, name: str, bias: Array | None) -> str:
+        return x if bias is None else self.node("Add", x, self.constant(name, bias))
 
     def norm(self, x: str, name: str, weights: Weights) -> str:
-        """Return the layer-normalised rows."""
-        gain, shift = self._norm_constants(name, weights)
+        """Return the normalised rows."""
+        gain = self.constant(f"{name}.weight", weights[f"{name}.weight"])
+        if self.shape.norm == "rms":  # ONNX Runtime's own, in the plain domain; the standard has one only later
+            return self.node("SimplifiedLayerNormalization", x, gain, axis=-1, epsilon=_EPSILON, stash_type=1)
+        shift = self.constant(f"{name}.bias", weights[f"{name}.bias"])
         return self.node("LayerNormalization", x, gain, shift, axis=-1, epsilon=_EPSILON)
 
-    def add_norm(self, x: str, change: str, bias: Array, norm: str, weights: Weights) -> tuple[str, str]:
-        """Return x + change + bias, and that layer-normalised."""
-        total = self.node("Add", x, self.node("Add", change, self.constant(f"{norm}:added", bias)))
+    def add_norm(self, x: str, change: str, bias: Array | None, norm: str, weights: Weights) -> tuple[str, str]:
+        """Return x + change + bias, and that normalised."""
+        total = self.node("Add", x, self._add(change, f"{norm}:added", bias))
         return total, self.norm(total, norm, weights)
 
-    def feed_forward(self, normed: str, name: str, weights: Weights) -> tuple[str, Array]:
+    def feed_forward(self, normed: str, name: str, weights: Weights) -> tuple[str, Array | None]:
         """Return the position-wise map without its last bias, and that bias."""
-        widened = self.product(self.rows(normed), f"{name}.up", weights[f"{name}.up.weight"])
-        bias = self.constant(f"{name}.up:bias", weights[f"{name}.up.bias"])
-        active = self.node("BiasGelu", widened, bias, fused=True)
-        return self.product(self.rows(active), f"{name}.down", weights[f"{name}.down.weight"]), weights[
-            f"{name}.down.bias"
-        ]
+        rows = self.rows(normed)
+        widened = self.product(rows, f"{name}.up", weights[f"{name}.up.weight"])
+        bias = weights.get(f"{name}.up.bias")
+        if self.shape.feed_forward == "swiglu":
+            gate = self.linear(rows, f"{name}.gate", weights[f"{name}.gate.weight"], weights.get(f"{name}.gate.bias"))
+            opened = self.node("QuickGelu", gate, fused=True, alpha=1.0)  # x * sigmoid(x)
+            active = self.node("Mul", opened, self._add(widened, f"{name}.up:bias", bias))
+        elif bias is None:
+            active = self.node("Gelu", widened)
+        else:
+            active = self.node("BiasGelu", widened, self.constant(f"{name}.up:bias", bias), fused=True)
+        down = self.product(self.rows(active), f"{name}.down", weights[f"{name}.down.weight"])
+        return down, weights.get(f"{name}.down.bias")
 
     def turn(self, x: str, positions: str, heads: int) -> str:
         """Return queries or keys (batch, length, heads * size) turned by their positions."""
@@ -179,15 +202,32 @@ class Graph:
         return self.node("Transpose", apart, perm=[0, 2, 1, 3])
 
     def attend(self, query: str, key: str, value: str, bias: str) -> str:
-        """Return what each position reads, heads joined: (batch, length, d_model); queries are scaled already."""
-        scores = self.node("FusedMatMul", query, key, fused=True, transB=1)
-        share = self.node("Softmax", self.node("Add", scores, bias), axis=-1)
-        read = self.node("Transpose", self.node("MatMul", share, value), perm=[0, 2, 1, 3])
-        return self.node("Reshape", read, self.sizes(0, 0, self.shape.d_model))
+        """Return what each position reads, heads joined: (batch, length, heads * size); queries are scaled already.
 
-    def _norm_constants(self, name: str, weights: Weights) -> tuple[str, str]:
-        gain, shift = f"{name}.weight", f"{name}.bias"
-        return self.constant(gain, weights[gain]), self.constant(shift, weights[shift])
+        Where heads share keys, the queries of a group stand one below the other: no key is repeated.
+        """
+        shape = self.shape
+        grouped = shape.kv_heads != shape.heads
+        if grouped:
+            query = self.node("Reshape", query, self.sizes(0, shape.kv_heads, -1, shape.head_size))
+        scores = self.node("FusedMatMul", query, key, fused=True, transB=1)
+        if grouped:
+            scores = self.node("Reshape", scores, self.sizes(0, shape.heads, -1, 0))
+        share = self.node("Softmax", self.node("Add", scores, bias), axis=-1)
+        if grouped:
+            share = self.node("Reshape", share, self.sizes(0, shape.kv_heads, -1, 0))
+        read = self.node("MatMul", share, value)
+        if grouped:
+            read = self.node("Reshape", read, self.sizes(0, shape.heads, -1, shape.head_size))
+        return self.node("Reshape", self.node("Transpose", read, perm=[0, 2, 1, 3]), self.sizes(0, 0, shape.query_size))
+
+    def split_query_key(self, joined: str) -> tuple[str, ...]:
+        """Return queries and keys of heads that stand one behind the other."""
+        shape = self.shape
+        if shape.kv_heads == shape.heads:
+            return self.nodes("Split", joined, outputs=(True, True), axis=1, num_outputs=2)
+        sizes = self.sizes(shape.heads, shape.kv_heads)
+        return self.nodes("Split", joined, sizes, outputs=(True, True), axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +246,22 @@ def rotary_tables(shape: Shape) -> tuple[Array, Array]:
     return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
 
 
-def query_key(weights: Weights, name: str, shape: Shape) -> tuple[Array, Array]:
+def query_key(weights: Weights, name: str, shape: Shape) -> tuple[Array, Array | None]:
     """Return weight and bias of queries, scaled for their dot products, and keys in one."""
+    query, shift = scaled_query(weights, name, shape)
+    key, bias = key_or_value(weights, name, slice(shape.key_size))
+    both = None if shift is None or bias is None else np.concatenate([shift, bias])
+    return np.concatenate([query, key]), both
+
+
+def scaled_query(weights: Weights, name: str, shape: Shape) -> tuple[Array, Array | None]:
+    """Return weight and bias of queries, scaled for their dot products."""
     scale = np.float32(shape.head_size**-0.5)
-    size = shape.d_model
-    weight = np.concatenate([weights[f"{name}.query.weight"] * scale, weights[f"{name}.key_value.weight"][:size]])
-    bias = np.concatenate([weights[f"{name}.query.bias"] * scale, weights[f"{name}.key_value.bias"][:size]])
-    return weight, bias
+    bias = weights.get(f"{name}.query.bias")
+    return weights[f"{name}.query.weight"] * scale, None if bias is None else bias * scale
+
+
+def key_or_value(weights: Weights, name: str, span: slice) -> tuple[Array, Array | None]:
+    """Return weight and bias of the keys or of the values: a span of what projects both."""
+    bias = weights.get(f"{name}.key_value.bias")
+    return weights[f"{name}.key_value.weight"][span], None if bias is None else bias[span]

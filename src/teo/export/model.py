@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from teo.export.graph import Form, Graph, Rows, Shape, Weights, quantise, query_key
+from teo.export.graph import Form, Graph, Rows, Shape, Weights, key_or_value, quantise, query_key, scaled_query
 from teo.runtime.onnx_session import PROBE_SIZE
 from teo.runtime.onnx_weights import WeightWriter
 
@@ -26,13 +26,14 @@ def encoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weigh
     bias = graph.input("bias", TensorProto.FLOAT, ["batch", 1, 1, "source"])
     table = graph.constant("encoder.turn_embedding", weights["encoder.turn_embedding.weight"])
     x = graph.node("Add", embedded, graph.node("Gather", table, turns, axis=0))
-    x = graph.norm(x, "encoder.embedding_norm", weights)
+    if shape.embedding_norm:
+        x = graph.norm(x, "encoder.embedding_norm", weights)
     normed = graph.norm(x, "encoder.layers.0.attention_norm", weights)
     for index in range(shape.encoder_layers):
         name = f"encoder.layers.{index}"
         read = _encoder_attention(graph, normed, f"{name}.attention", weights, (positions, slots, places, bias))
         change = graph.product(graph.rows(read), f"{name}.attention.out", weights[f"{name}.attention.out.weight"])
-        added = weights[f"{name}.attention.out.bias"]
+        added = weights.get(f"{name}.attention.out.bias")
         x, normed = graph.add_norm(x, change, added, f"{name}.feed_forward_norm", weights)
         change, added = graph.feed_forward(normed, f"{name}.feed_forward", weights)
         last = index + 1 == shape.encoder_layers
@@ -48,35 +49,32 @@ def _encoder_attention(
     """Return what each row reads of its own source."""
     positions, slots, places, bias = inputs
     shape, rows = graph.shape, graph.rows(normed)
-    size, heads = shape.d_model, shape.heads
+    heads = shape.heads + shape.kv_heads
     both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
-    turned = graph.turn(graph.node("Unsqueeze", both, graph.sizes(1)), positions, 2 * heads)
-    turned = graph.node("Reshape", turned, graph.sizes(-1, 2 * size))
-    value = graph.linear(
-        rows, f"{name}.value", weights[f"{name}.key_value.weight"][size:], weights[f"{name}.key_value.bias"][size:]
-    )
-    joined = graph.split_heads(graph.node("Gather", turned, slots, axis=0), 2 * heads)
-    query, key = graph.nodes("Split", joined, outputs=(True, True), axis=1, num_outputs=2)
-    value = graph.split_heads(graph.node("Gather", value, slots, axis=0), heads)
-    read = graph.node("Reshape", graph.attend(query, key, value, bias), graph.sizes(-1, size))
+    turned = graph.turn(graph.node("Unsqueeze", both, graph.sizes(1)), positions, heads)
+    turned = graph.node("Reshape", turned, graph.sizes(-1, heads * shape.head_size))
+    value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.key_size, None)))
+    joined = graph.split_heads(graph.node("Gather", turned, slots, axis=0), heads)
+    query, key = graph.split_query_key(joined)
+    value = graph.split_heads(graph.node("Gather", value, slots, axis=0), shape.kv_heads)
+    read = graph.node("Reshape", graph.attend(query, key, value, bias), graph.sizes(-1, shape.query_size))
     return graph.node("Gather", read, places, axis=0)
 
 
 def _encoder_outputs(graph: Graph, rows: Rows, slots: str, weights: Weights) -> None:
     """Give out what every step of the decoder reads: keys and values of each layer, and the copy head's keys."""
     shape = graph.shape
-    size, heads = shape.d_model, shape.heads
+    size, heads = shape.key_size, shape.kv_heads
     for index in range(shape.decoder_layers):
         name = f"decoder.layers.{index}.cross_attention"
-        weight, bias = weights[f"{name}.key_value.weight"], weights[f"{name}.key_value.bias"]
         for part, span in (("key", slice(size)), ("value", slice(size, None))):
-            flat = graph.linear(rows, f"{name}.{part}", weight[span], bias[span])
+            flat = graph.linear(rows, f"{name}.{part}", *key_or_value(weights, name, span))
             by_source = graph.split_heads(graph.node("Gather", flat, slots, axis=0), heads)
             sizes = ("batch", heads, "source", shape.head_size)
             graph.output(by_source, f"cross_{part}_{index}", TensorProto.FLOAT, sizes)
     keys = graph.linear(rows, "copy_head.key", weights["copy_head.key.weight"], weights["copy_head.key.bias"])
     keys = graph.node("Gather", keys, slots, axis=0)
-    graph.output(keys, "copy_keys", TensorProto.FLOAT, ("batch", "source", size))
+    graph.output(keys, "copy_keys", TensorProto.FLOAT, ("batch", "source", shape.d_model))
 
 
 def decoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weights) -> onnx.ModelProto:
@@ -90,17 +88,17 @@ def decoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weigh
     past_length = graph.input("past_length", TensorProto.INT64, [1])
     own_bias = graph.input("own_bias", TensorProto.FLOAT, [1, 1, "length", "written"])
     bias = graph.input("bias", TensorProto.FLOAT, ["batch", 1, 1, "source"])
-    x = graph.norm(embedded, "decoder.embedding_norm", weights)
+    x = graph.norm(embedded, "decoder.embedding_norm", weights) if shape.embedding_norm else embedded
     normed = graph.norm(x, "decoder.layers.0.self_norm", weights)
     for index in range(shape.decoder_layers):
         name = f"decoder.layers.{index}"
         read = _self_attention(graph, normed, index, weights, (past_length, own_bias))
         change = graph.product(graph.rows(read), f"{name}.self.out", weights[f"{name}.self_attention.out.weight"])
-        added = weights[f"{name}.self_attention.out.bias"]
+        added = weights.get(f"{name}.self_attention.out.bias")
         x, normed = graph.add_norm(x, change, added, f"{name}.cross_norm", weights)
         read = _cross_attention(graph, normed, index, weights, bias)
         change = graph.product(graph.rows(read), f"{name}.cross.out", weights[f"{name}.cross_attention.out.weight"])
-        added = weights[f"{name}.cross_attention.out.bias"]
+        added = weights.get(f"{name}.cross_attention.out.bias")
         x, normed = graph.add_norm(x, change, added, f"{name}.feed_forward_norm", weights)
         change, added = graph.feed_forward(normed, f"{name}.feed_forward", weights)
         last = index + 1 == shape.decoder_layers
@@ -116,14 +114,12 @@ def _self_attention(graph: Graph, normed: str, index: int, weights: Weights, inp
     """Return what each position reads of the text so far; its keys and values join those cached."""
     past_length, own_bias = inputs
     shape, rows = graph.shape, graph.rows(normed)
-    size, heads = shape.d_model, shape.heads
+    heads, both_heads = shape.kv_heads, shape.heads + shape.kv_heads
     name = f"decoder.layers.{index}.self_attention"
     both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
-    joined = graph.split_heads(graph.turn(both, past_length, 2 * heads), 2 * heads)
-    query, key = graph.nodes("Split", joined, outputs=(True, True), axis=1, num_outputs=2)
-    value = graph.linear(
-        rows, f"{name}.value", weights[f"{name}.key_value.weight"][size:], weights[f"{name}.key_value.bias"][size:]
-    )
+    joined = graph.split_heads(graph.turn(both, past_length, both_heads), both_heads)
+    query, key = graph.split_query_key(joined)
+    value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.key_size, None)))
     cached = {"key": key, "value": graph.split_heads(value, heads)}
     for part, new in cached.items():
         past = graph.input(f"past_{part}_{index}", TensorProto.FLOAT, ["batch", heads, "past", shape.head_size])
@@ -137,10 +133,9 @@ def _cross_attention(graph: Graph, normed: str, index: int, weights: Weights, bi
     """Return what each position reads of the source."""
     shape = graph.shape
     name = f"decoder.layers.{index}.cross_attention"
-    scale = np.float32(shape.head_size**-0.5)
-    weight, shift = weights[f"{name}.query.weight"] * scale, weights[f"{name}.query.bias"] * scale
-    query = graph.split_heads(graph.linear(graph.rows(normed), f"{name}.query", weight, shift), shape.heads)
-    sizes: tuple[str | int, ...] = ("batch", shape.heads, "source", shape.head_size)
+    flat = graph.linear(graph.rows(normed), f"{name}.query", *scaled_query(weights, name, shape))
+    query = graph.split_heads(flat, shape.heads)
+    sizes: tuple[str | int, ...] = ("batch", shape.kv_heads, "source", shape.head_size)
     key = graph.input(f"cross_key_{index}", TensorProto.FLOAT, sizes)
     value = graph.input(f"cross_value_{index}", TensorProto.FLOAT, sizes)
     return graph.attend(query, key, value, bias)

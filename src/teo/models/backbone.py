@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,7 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
 from teo.models.configuration import TeoConfig
-from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, rotary_table
+from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, make_norm, rotary_table
 from teo.models.reader import Reader, load_reader
 
 IGNORED = -100
@@ -33,6 +33,17 @@ class EncodedSource(ModelOutput):
     source_ids: Tensor | None = None
 
 
+class Mixture(NamedTuple):
+    """What the next token's probability is made of."""
+
+    logits: Tensor
+    """Of the vocabulary, for the positions whose labels count: (counted, vocabulary)."""
+    log_attention: Tensor
+    """Over source positions: (batch, length, source)."""
+    gate: Tensor
+    """The gate's logit, above 0 where copying is likelier: (batch, length)."""
+
+
 class TeoEncoder(nn.Module):
     """Token and turn embeddings, then the layers."""
 
@@ -41,10 +52,10 @@ class TeoEncoder(nn.Module):
         self.config = config
         self.embedding = embedding
         self.turn_embedding = nn.Embedding(config.turn_types, config.d_model)
-        self.embedding_norm = nn.LayerNorm(config.d_model)
+        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.reader = Reader(config.reader, config.d_model) if config.reader else None
-        self.final_norm = nn.LayerNorm(config.d_model)
+        self.final_norm = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
         self.main_input_name = "input_ids"
 
@@ -60,7 +71,7 @@ class TeoEncoder(nn.Module):
         x = self.dropout(self.embedding_norm(x))
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         config = self.config
-        table = rotary_table(input_ids.shape[1], config.d_model // config.heads, config.rope_theta, x.device)
+        table = rotary_table(input_ids.shape[1], config.head_size, config.rope_theta, x.device)
         for layer in self.layers:
             x = layer(x, mask, table)
         if self.reader is not None:
@@ -75,9 +86,9 @@ class TeoDecoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = embedding
-        self.embedding_norm = nn.LayerNorm(config.d_model)
+        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.final_norm = nn.LayerNorm(config.d_model)
+        self.final_norm = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
@@ -92,7 +103,7 @@ class TeoDecoder(nn.Module):
         config, length = self.config, input_ids.shape[1]
         past = 0 if cache is None else int(cache.self_attention_cache.get_seq_length())
         x = self.dropout(self.embedding_norm(self.embedding(input_ids)))
-        table = rotary_table(length, config.d_model // config.heads, config.rope_theta, x.device, past)
+        table = rotary_table(length, config.head_size, config.rope_theta, x.device, past)
         mask = None if source_mask is None else source_mask[:, None, None, :].bool()
         own_mask = _own_mask(length, past, own_padding, x.device)
         for index, layer in enumerate(cast("list[DecoderLayer]", self.layers)):
@@ -158,6 +169,8 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
         elif isinstance(module, nn.LayerNorm):
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.RMSNorm):
+            nn.init.ones_(module.weight)
         elif isinstance(module, TeoForConditionalGeneration):
             nn.init.zeros_(module.output_bias)
 
@@ -249,15 +262,21 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     def label_scores(self, states: Tensor, source: Tensor, source_ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Return log p(label) for each position, 0 where ignored; the vocabulary is never scattered into."""
+        return self.scores_of(self.mixture(states, source, mask, labels), source_ids, labels)
+
+    def mixture(self, states: Tensor, source: Tensor, mask: Tensor, labels: Tensor) -> Mixture:
+        """Return what the next token's probability is made of, the vocabulary's part where labels count."""
+        logits = F.linear(states[labels != IGNORED], self.embedding.weight, self.output_bias).float()
+        return Mixture(logits, *self.copy_head(states, self.copy_head.key(source), mask.bool()))
+
+    def scores_of(self, mixture: Mixture, source_ids: Tensor, labels: Tensor) -> Tensor:
+        """Return log p(label) of a mixture for each position, 0 where ignored."""
         counted = labels != IGNORED
-        kept = labels[counted]
-        logits = F.linear(states[counted], self.embedding.weight, self.output_bias).float()
         generated = labels.new_zeros(labels.shape, dtype=torch.float32)
-        generated[counted] = -F.cross_entropy(logits, kept, reduction="none")
-        log_attention, gate = self.copy_head(states, self.copy_head.key(source), mask.bool())
+        generated[counted] = -F.cross_entropy(mixture.logits, labels[counted], reduction="none")
         same = source_ids[:, None, :] == labels[:, :, None]
-        copied = log_attention.masked_fill(~same, torch.finfo(torch.float32).min).logsumexp(-1)
-        mixed = torch.logaddexp(F.logsigmoid(-gate) + generated, F.logsigmoid(gate) + copied)
+        copied = mixture.log_attention.masked_fill(~same, torch.finfo(torch.float32).min).logsumexp(-1)
+        mixed = torch.logaddexp(F.logsigmoid(-mixture.gate) + generated, F.logsigmoid(mixture.gate) + copied)
         return mixed.masked_fill(~counted, 0.0)
 
 

@@ -34,10 +34,19 @@ class Description:
     embedding: Place
     embedding_scale: Place | None
     """The scale of each row; None where the embedding is in float32."""
+    kv_heads: int
+    """Heads of keys and values; left out of the file where there are as many as `heads`."""
+    head_size: int
+    """Numbers in one head; left out of the file where the heads share `d_model`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as JSON can hold it."""
-        names = [name for name in self.__slots__ if not name.startswith("embedding")]
+        plain = {"kv_heads": self.heads, "head_size": self.d_model // self.heads}
+        names = [
+            name
+            for name in self.__slots__
+            if not name.startswith("embedding") and getattr(self, name) != plain.get(name)
+        ]
         places = {"embedding": self.embedding.to_dict()}
         if self.embedding_scale is not None:
             places["embedding_scale"] = self.embedding_scale.to_dict()
@@ -63,10 +72,13 @@ class Description:
             found = stored["format"]
             raise ModelError(f"{file}: expected format {FORMAT_VERSION}, found {found}; install a matching teo")
         scale = stored.get("embedding_scale")
+        heads = int(stored["heads"])
         return cls(
             form=str(stored["form"]),
             embedding=Place.from_dict(stored["embedding"]),
             embedding_scale=None if scale is None else Place.from_dict(scale),
+            kv_heads=int(stored.get("kv_heads", heads)),
+            head_size=int(stored.get("head_size", int(stored["d_model"]) // heads)),
             **{
                 name: int(stored[name])
                 for name in (

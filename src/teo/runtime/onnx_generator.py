@@ -253,8 +253,8 @@ class OnnxSteps:
         }
 
     def _no_cache(self, rows: int) -> dict[str, Any]:
-        size = self._description.d_model // self._description.heads
-        empty = np.zeros((rows, self._description.heads, 0, size), dtype=np.float32)
+        heads, size = self._description.kv_heads, self._description.head_size
+        empty = np.zeros((rows, heads, 0, size), dtype=np.float32)
         names = [f"past_{part}_{k}" for k in range(self._description.decoder_layers) for part in ("key", "value")]
         return dict.fromkeys(names, empty)
 

@@ -19,7 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from teo.files import write_whole
-from teo.models.backbone import TeoForConditionalGeneration
+from teo.models.backbone import IGNORED, TeoForConditionalGeneration
+from teo.training.averaging import RunningAverage, divergence, two_passes
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 
@@ -42,8 +43,12 @@ class LoopSettings:
     """Largest norm of a gradient."""
     masking_weight: float = 0.5
     """Weight of the encoder's loss on masked tokens against the decoder's."""
+    r_drop: float = 0.0
+    """Weight of R-Drop: the divergence between two passes of a batch with different dropout; 0 is off."""
+    ema: float = 0.0
+    """Decay of the running average of the weights that is saved at the end, such as 0.999; 0 is off."""
     compile: bool = False
-    """Compile the layers: pays on a GPU after a minute."""
+    """Compile the layers: pays on a GPU after a minute, where batches have few shapes as in pretraining."""
     log_every: int = 50
     """Batches between two lines of the log."""
     save_every: int = 2000
@@ -56,12 +61,14 @@ class PackedModel(nn.Module):
     def __init__(self, backbone: TeoForConditionalGeneration) -> None:
         super().__init__()
         self.backbone = backbone
+        self.r_drop = 0.0
         width = backbone.config.d_model
         self.masked_head = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width))
 
     def forward(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the decoder's and the encoder's loss."""
+        """Return the decoder's and the encoder's loss, the decoder's with R-Drop's term where asked for."""
         model = self.backbone
+        batch = two_passes(batch) if self.r_drop else batch
         source, labels = batch["source"].long(), batch["labels"].long()
         mask = source != model.config.pad_token_id
         encoded = model.encoder(source, mask).last_hidden_state
@@ -70,7 +77,11 @@ class PackedModel(nn.Module):
         causal = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()
         own_mask = (segment[:, None, :, None] == segment[:, None, None, :]) & causal
         states = model.decoder(batch["given"].long(), encoded, mask, own_mask)
-        decoder_loss = model.loss(states, encoded, source, mask, labels)
+        counted = labels != IGNORED
+        mixture = model.mixture(states, encoded, mask, labels)
+        decoder_loss = -model.scores_of(mixture, source, labels)[counted].mean()
+        if self.r_drop:
+            decoder_loss = decoder_loss + self.r_drop * divergence(mixture, counted)
         places = batch["masked_places"].long()
         if not len(places):
             return decoder_loss, decoder_loss.new_zeros(())
@@ -101,13 +112,15 @@ class Loop:
     def __init__(self, model: PackedModel, settings: LoopSettings, output: Path, device: torch.device) -> None:
         torch.set_float32_matmul_precision("high")
         self.model, self.settings, self.output, self.device = model.to(device), settings, output, device
+        self.model.r_drop = settings.r_drop
         self.optimizer = _optimizer(model, settings, device)
+        self.average = RunningAverage(model, settings.ema) if settings.ema else None
         self.clock = Clock()
         output.mkdir(parents=True, exist_ok=True)
         self._resume()
 
     def fit(self, batches: Iterator[dict[str, Tensor]]) -> None:
-        """Train on batches, the first of which is the one at `clock.step`."""
+        """Train on batches, the first of which is the one at `clock.step`; leave the average of the weights, if any."""
         settings, clock = self.settings, self.clock
         if settings.compile:
             for layer in (*self.model.backbone.encoder.layers, *self.model.backbone.decoder.layers):
@@ -121,12 +134,16 @@ class Loop:
             if rate <= 0.0:
                 break
             tokens, *figures = self._update(next(batches), rate)
+            if self.average is not None:
+                self.average.update(step)
             log.add(step, tokens, rate, elapsed, *figures)
             clock.step, clock.seconds = step + 1, time.monotonic() - began
             if settings.save_every and (step + 1) % settings.save_every == 0:
                 self._save()
         if settings.save_every:
             self._save()
+        if self.average is not None:
+            self.average.apply()
 
     def _update(self, batch: dict[str, Tensor], rate: float) -> tuple[Any, ...]:
         """Make one update and return the batch's tokens, losses and gradient norm."""
@@ -149,10 +166,18 @@ class Loop:
             self.model.load_state_dict(stored["model"])
             self.optimizer.load_state_dict(stored["optimizer"])
             self.clock = Clock(**stored["clock"])
+            if self.average is not None:
+                self.average.restore(stored.get("average"))
 
     def _save(self) -> None:
         clock = {"step": self.clock.step, "seconds": self.clock.seconds}
-        stored = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "clock": clock}
+        stored: dict[str, Any] = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "clock": clock,
+        }
+        if self.average is not None:
+            stored["average"] = self.average.average
         write_whole(self.output / CHECKPOINT, lambda beside: torch.save(stored, beside))
 
 

@@ -58,6 +58,8 @@ def fit_packed(model: Any, codec: Codec, rows: RunRows, config: TrainConfig, wor
         warmup=round(optimisation.warmup * steps),
         weight_decay=optimisation.weight_decay,
         clip=optimisation.max_grad_norm,
+        r_drop=optimisation.r_drop,
+        ema=optimisation.ema,
         log_every=config.writing.log_steps,
         save_every=config.writing.checkpoint_epochs * batches.per_epoch,
     )

@@ -20,6 +20,7 @@ from teo.errors import ConfigError, exit_status
 from teo.files import write_json
 from teo.models import TeoConfig, TeoForConditionalGeneration
 from teo.models.backbone import add_reader
+from teo.models.storage import BYTES, load_bytes
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.provenance import git_commit, versions
 from teo.training.loop import Loop, LoopSettings, PackedModel
@@ -63,7 +64,7 @@ class PretrainConfig:
     vocabulary: int = 16_384
     """Entries of a tokenizer that is learned."""
     start: str = ""
-    """A model folder to go on from; empty: random weights."""
+    """A model folder to go on from, of 8 bits too; empty: random weights."""
     reader: str = ""
     """Folder of a BERT-like encoder (config.json, weights, vocab.txt) that reads beside the backbone's own layers; with
     size.encoder_layers = 0 it reads in their place."""
@@ -151,7 +152,9 @@ def _tokenizer(config: PretrainConfig, output: Path) -> Tokenizer:
 
 
 def _backbone(config: PretrainConfig, tokenizer: Tokenizer) -> TeoForConditionalGeneration:
-    if config.start:
+    if config.start and (Path(config.start) / BYTES).is_file():
+        start = load_bytes(Path(config.start))
+    elif config.start:
         start = TeoForConditionalGeneration.from_pretrained(config.start, dtype=torch.float32)
     else:
         start = TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **asdict(config.size)))
