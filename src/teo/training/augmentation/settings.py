@@ -1,37 +1,52 @@
-"""How many rows of each kind are added to the datasets; nothing by default."""
+"""What is added to the rows of a run's datasets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from teo.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
 class AugmentationSettings:
-    """Rows that are made from other rows, from frames and from files, added to the training rows."""
+    """Kinds of rows to make and how many; 0 or an empty path leaves a kind out."""
 
     identity: float = 0.0
-    """Share of the changed rows whose reference rewrite is added as an utterance to keep."""
+    """Share of the changed rows whose rewrite comes again as a complete utterance, with its own history."""
     foreign: float = 0.0
-    """Share of the changed rows whose reference rewrite is added, to keep, after the history of another row."""
+    """Share of the changed rows whose rewrite comes again with the history of another row."""
     everyday_en: int = 0
-    """Rows made from everyday English frames."""
+    """English rows made from everyday frames."""
     everyday_zh: int = 0
-    """Rows made from everyday Chinese frames."""
+    """Chinese rows made from everyday frames."""
     requests: str = ""
-    """Folder of requests with slots, from which assistant dialogues are made; empty: none."""
+    """Folder of complete requests: `en.jsonl.xz` and `zh.jsonl.xz`."""
     requests_en: int = 0
-    """English rows made from requests."""
+    """English follow-ups made from requests."""
     requests_zh: int = 0
-    """Chinese rows made from requests."""
+    """Chinese follow-ups made from requests."""
     switches: int = 0
-    """Rows whose utterance changes the subject and must be kept."""
+    """Complete requests after unrelated dialogues, to be kept; both languages together."""
     reactions: int = 0
-    """Rows whose utterance is a reaction ("Thanks!") and must be kept."""
+    """Reactions after any dialogue, to be kept; both languages together."""
     answers: str = ""
-    """JSONL of {"question", "answer"}: long answers for the histories; empty: none."""
+    """JSONL file of {"question", "answer"}: dialogues after which requests and reactions come, too."""
     labels: str = ""
-    """JSONL of rows that a teacher labelled; empty: none."""
+    """JSONL file of rows that a teacher labelled, packed with xz or not."""
     labels_rows: int = 0
-    """Rows taken from the labels, at most."""
+    """Labelled rows to take, half of them changed."""
     seed: int = 0
-    """Seed of every draw."""
+    """Seed of all drawing."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int | float) and field.name != "seed" and value < 0:
+                raise ConfigError(f"{field.name}: expected 0 or more, found {value}")
+        for key in ("identity", "foreign"):
+            if getattr(self, key) > 1:
+                raise ConfigError(f"{key}: expected a share between 0 and 1, found {getattr(self, key)}")
+        if not self.requests and (self.requests_en or self.requests_zh or self.switches):
+            raise ConfigError("requests: expected a folder of requests, which requests_* and switches are made from")
+        if bool(self.labels) != bool(self.labels_rows):
+            raise ConfigError("labels, labels_rows: expected both a file and a number of rows, or neither")

@@ -1,0 +1,91 @@
+"""Every kind of row that is added to a run's datasets, made in one place."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from teo.data.row import Row
+from teo.errors import DataError
+from teo.training.augmentation.choices import Language
+from teo.training.augmentation.identity import identity_rows
+from teo.training.augmentation.labels import read_labels
+from teo.training.augmentation.requests import Request, read_requests, request_rows
+from teo.training.augmentation.settings import AugmentationSettings
+from teo.training.augmentation.switches import History, reaction_rows, row_histories, switch_rows
+
+logger = logging.getLogger(__name__)
+
+
+def augment(settings: AugmentationSettings, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that come in addition to `rows`, and log how many there are of each kind.
+
+    `rows` lend rewrites and histories; they are not in what is returned.
+    """
+    made: list[Row] = []
+    for kind, added in _kinds(settings, rows):
+        logger.info("augmentation: %d rows of %s", len(added), kind)
+        made += added
+    return made
+
+
+def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the kinds that are asked for, each with its rows."""
+    if settings.identity or settings.foreign:
+        yield "identity", list(identity_rows(rows, settings.identity, settings.foreign, settings.seed))
+    counts: dict[Language, int] = {"en": settings.everyday_en, "zh": settings.everyday_zh}
+    for language, count in counts.items():
+        if count:
+            yield f"everyday-{language}", _everyday(language, count, settings.seed)
+    requests: dict[Language, list[Request]] = {}
+    counts = {"en": settings.requests_en, "zh": settings.requests_zh}
+    for language, count in counts.items():
+        if count or settings.switches:
+            requests[language] = read_requests(Path(settings.requests), language)
+        if count:
+            yield f"requests-{language}", list(request_rows(requests[language], language, count, settings.seed))
+    if settings.switches or settings.reactions:
+        histories = row_histories(rows) + (read_answers(Path(settings.answers)) if settings.answers else [])
+        if settings.switches:
+            texts = [request.text for found in requests.values() for request in found]
+            yield "switches", list(switch_rows(histories, texts, settings.switches, settings.seed))
+        if settings.reactions:
+            yield "reactions", list(reaction_rows(histories, settings.reactions, settings.seed))
+    if settings.labels:
+        yield "labels", _draw_labels(Path(settings.labels), settings.labels_rows, settings.seed)
+
+
+def _everyday(language: Language, count: int, seed: int) -> list[Row]:
+    # Imported here: the frames are read and checked only where they are asked for.
+    from teo.training.augmentation.frames import make_rows
+
+    return list(make_rows(language, count, seed))
+
+
+def _draw_labels(path: Path, count: int, seed: int) -> list[Row]:
+    """Return as many labelled rows as asked for, half of them changed where there are enough."""
+    rows = list(read_labels(path))
+    random.Random(f"labels/{seed}").shuffle(rows)
+    changed = [row for row in rows if not row.is_complete]
+    kept = [row for row in rows if row.is_complete]
+    half = max(count // 2, count - len(kept))
+    return [*changed[:half], *kept[: count - min(half, len(changed))]]
+
+
+def read_answers(path: Path) -> list[History]:
+    """Return the questions and answers of a JSONL file, each pair as a history."""
+    if not path.is_file():
+        raise DataError(f'{path}: no such file; expected JSON lines of {{"question", "answer"}}')
+    histories: list[History] = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                value = json.loads(line)
+                histories.append((str(value["question"]), str(value["answer"])))
+            except (json.JSONDecodeError, KeyError, TypeError):
+                found = line.strip()[:60]
+                raise DataError(f'{path}:{number}: expected {{"question", "answer"}}, found {found!r}') from None
+    return histories
