@@ -2,7 +2,9 @@
 
 Blocks are separated by a blank line. `# kind` alone sets the kind of the blocks below it, `##` starts a comment.
 `U:` and `A:` lines are turns of the user and the assistant, the last of them the utterance; `> text` is the rewrite,
-`=` alone says that the utterance is complete. `@name: text` adds a text to a shared choice that every frame of the
+`=` alone says that the utterance is complete. Several last turns of the user with their rewrites may share a history:
+`- utterance => rewrite` lines (`- utterance` alone before `=`); `+` in place of `-` puts the shared choice `lead`
+before both. `@name: text` adds a text to a shared choice that every frame of the
 folder can use as `<name>`. `A: {{answer}}` stands for an answer that the caller has.
 """
 
@@ -38,6 +40,8 @@ ANSWER = "{{answer}}"
 HELD_OUT_PERCENT = 6
 _SHARED = re.compile(r"@(?P<name>[a-z][\w-]*):\s*(?P<text>.+)")
 _USE = re.compile(r"<(?P<name>[a-z][\w-]*)>")
+_PAIR = re.compile(r"(?P<mark>[-+]) (?P<utterance>\S.*?)(?: => (?P<rewrite>\S.*))?")
+_PAIRS = "pair"
 _TURN = re.compile(r"(?P<speaker>[UA]):\s*(?P<text>\S.*)")
 
 
@@ -101,9 +105,11 @@ def _read_file(path: Path, shared: Mapping[str, str]) -> list[Frame]:
                 raise DataError(f"{path.name}:{number}: expected a kind ({', '.join(KINDS)}), found {kind!r}")
         elif line:
             start = start if block else number
-            block.append(_expand(line, shared, f"{path.name}:{number}"))
+            block.append(line)
         elif block:
-            frames.append(_read_block(block, kind, f"{path.name}:{start}"))
+            where = f"{path.name}:{start}"
+            lines_of_frame = [_expand(line, shared, where) for line in _join_pairs(block, where)]
+            frames.append(_read_block(lines_of_frame, kind, where))
             block = []
     return frames
 
@@ -115,6 +121,24 @@ def _expand(line: str, shared: Mapping[str, str], where: str) -> str:
             raise DataError(f"{where}: expected a shared choice, found <{match['name']}>; add @{match['name']}: lines")
         line = line[: match.start()] + shared[match["name"]] + line[match.end() :]
     return line
+
+
+def _join_pairs(block: list[str], where: str) -> list[str]:
+    """Return the lines of a block with its pairs, if there are any, as one turn and one rewrite of parallel choices."""
+    first = next((k for k, line in enumerate(block) if line.startswith(("- ", "+ "))), None)
+    if first is None:
+        return block
+    last = block[-1] if block[-1] == "=" else None
+    pairs = [_PAIR.fullmatch(line) for line in block[first : -1 if last else None]]
+    utterances, rewrites = [], []
+    for pair in pairs:
+        if pair is None or (pair["rewrite"] is None) != (last is not None):
+            raise DataError(f"{where}: expected '- utterance => rewrite' lines, or '- utterance' lines and '='")
+        lead = "<lead>" if pair["mark"] == "+" else ""
+        utterances.append(lead + pair["utterance"])
+        rewrites.append(lead + (pair["rewrite"] or ""))
+    turn, rewrite = (f"({'|'.join(texts)})" for texts in (utterances, rewrites))
+    return [*block[:first], f"U: ({_PAIRS}={turn[1:]}", last or f"> ({_PAIRS}:{rewrite[1:]}"]
 
 
 def _read_block(block: list[str], kind: str, where: str) -> Frame:

@@ -51,6 +51,7 @@ SWITCHED = 0.08
 MAX_TURNS = 10
 _SHORT_TURN = 160
 _REPLY_LIST = "reply"
+_LONE_I = re.compile(r"(?<![\w.'’-])i(?=[\s,?!']|$)")
 _SENTENCE_START = re.compile(r"(^|(?<=\n)(?:\d+[.)] |[-*•] )?|(?<=[\w'’)\"]{2}[.?!])\s+|(?<=\n\n))([a-z])(?![A-Z])")
 
 
@@ -146,6 +147,7 @@ def tidy(text: str, language: Language) -> str:
     text = re.sub(r" +(?=[,.?!;:\n]|$)", "", text).strip()
     if language == "zh":
         return text
+    text = _LONE_I.sub("I", re.sub(r"(?<!\.)\.\.(?!\.)", ".", text))
     return _SENTENCE_START.sub(lambda match: match[1] + match[2].upper(), text)
 
 
