@@ -99,7 +99,7 @@ _TEMPLATES = {
 }
 """Requests about a person or a place, `_` in the place of the name."""
 _WOMEN = ("妈", "姐", "妹", "姨", "婆", "奶奶", "姥", "姑", "嫂", "女", "娘")
-_NOT_NAMES = re.compile(r"[我你您的了吗呢啊吧是有不么个电话短信号码家]|客服|移动|联通|电信|银行|公司|\d")
+_NOT_NAMES = re.compile(r"[我你您的了吗呢啊吧是有不么个电话短信号码家给]|客服|移动|联通|电信|银行|公司|\d")
 
 
 def usable(request: Request, slot: Slot) -> bool:
