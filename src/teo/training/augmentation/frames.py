@@ -52,6 +52,7 @@ MAX_TURNS = 10
 _SHORT_TURN = 160
 _REPLY_LIST = "reply"
 _LONE_I = re.compile(r"(?<![\w.'’-])i(?=[\s,?!']|$)")
+_PLURAL_GENITIVE = re.compile(r"\b([Tt]he [A-Z]\w*(?: [A-Z]\w*)*s|[Mm]y (?:[\w-]+ )?\w*[^\Ws]s)'s\b")
 _SENTENCE_START = re.compile(r"(^|(?<=\n)(?:\d+[.)] |[-*•] )?|(?<=[\w'’)\"]{2}[.?!])\s+|(?<=\n\n))([a-z])(?![A-Z])")
 
 
@@ -147,6 +148,7 @@ def tidy(text: str, language: Language) -> str:
     text = re.sub(r" +(?=[,.?!;:\n]|$)", "", text).strip()
     if language == "zh":
         return text
+    text = _PLURAL_GENITIVE.sub(r"\1'", text)
     text = _LONE_I.sub("I", re.sub(r"(?<!\.)\.\.(?!\.)", ".", text))
     return _SENTENCE_START.sub(lambda match: match[1] + match[2].upper(), text)
 

@@ -119,14 +119,14 @@ class Parser:
         elif (match := _PARALLEL.match(inside)) and match["name"] in self._named:
             key, body = match["name"], inside[match.end() :]
         options = tuple(self.parse(option) for option in _split(body))
-        if len(options) == 1 and name is None:
+        if len(options) == 1 and key == inside:
             raise self._error(f"found ({inside}), which has one alternative and no name in this frame", "write (a|b)")
         if name is None and key in self._named and len(options) != len(self._named[key].options):
             found, expected = len(options), len(self._named[key].options)
             raise self._error(f"found {found} alternatives in ({inside})", f"write {expected}, as many as '{key}' has")
-        if name in self._named:
-            raise self._error(f"found the name {name!r} twice", "name each choice once, repeat it as (name)")
         choice = Choice(key, options)
+        if name is not None and self._named.get(name, choice) != choice:
+            raise self._error(f"found two choices named {name!r}", "give each a name of its own")
         if name is not None:
             self._named[name] = choice
         return choice
