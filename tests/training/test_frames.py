@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from teo.errors import DataError
 from teo.training.augmentation.frame_files import ANSWER
 from teo.training.augmentation.frames import FOLDER, list_questions, make_rows, read_frames, read_words, tidy
-from teo.training.augmentation.templates import Filling, Parser, every_fill, fill
+from teo.training.augmentation.templates import Choice, Filling, Parser, Slot, Template, every_fill, fill
 from teo.training.augmentation.typing import Typed, add_noise
 from teo.training.augmentation.words import plural, with_article
 
@@ -28,7 +29,7 @@ BLOCK = "U: Is there a train to {city}?\nA: Yes.\nU: And to {city2}?\n> Is there
 
 
 def write(folder: Path, frames: str, words: str = WORDS) -> Path:
-    (folder / "words").mkdir()
+    (folder / "words").mkdir(parents=True)
     (folder / "words" / "en.txt").write_text(words, encoding="utf-8")
     (folder / "frames" / "en").mkdir(parents=True)
     (folder / "frames" / "en" / "some.txt").write_text(frames, encoding="utf-8")
@@ -139,7 +140,10 @@ def test_every_fill_lists_all_texts(tmp_path: Path) -> None:
     [
         ("please  book it .", "Please book it.", "an empty alternative leaves spaces"),
         ("It opens at 5 p.m. on Monday. then it rains.", "It opens at 5 p.m. on Monday. Then it rains.", "sentences"),
+        ("Who are the Lakers's rivals?", "Who are the Lakers' rivals?", "genitive of a plural"),
+        ("can i come?", "Can I come?", "the pronoun"),
         ("iPhone or Pixel?", "iPhone or Pixel?", "a name that starts small"),
+        ("~weather oslo. rain?", "weather oslo. Rain?", "a query that starts small on purpose"),
         ("Here:\n1. milk\n2. bread", "Here:\n1. Milk\n2. Bread", "list items"),
     ],
 )
@@ -225,3 +229,37 @@ def test_every_kind_has_english_frames() -> None:
     assert len(kinds) == 14, kinds
     assert sum(kinds.values()) >= 300
     assert 0.2 < kinds["keep"] / sum(kinds.values()) < 0.4
+
+
+def test_english_rewrites_draw_nothing_that_the_turns_have_not_drawn() -> None:
+    """A choice or slot of the rewrite alone would put words there that the dialogue does not say."""
+    for frame in read_frames(FOLDER / "frames" / "en"):
+        *turns, rewrite = frame.templates()
+        drawn = {key for turn in turns for key in keys_of(turn or ())}
+        assert set(keys_of(rewrite or ())) <= drawn, frame.where
+
+
+def keys_of(template: Template) -> Iterator[str]:
+    for node in template:
+        if isinstance(node, Slot):
+            yield f"{{{node.key}}}"
+        elif isinstance(node, Choice):
+            yield node.key
+            for option in node.options:
+                yield from keys_of(option)
+
+
+def test_several_last_turns_share_a_history(tmp_path: Path) -> None:
+    text = "@lead: (|so )\n\n# pronoun\n\nU: Where is {city}?\nA: Up north.\n"
+    text += "- Is it big? => Is {city} big?\n+ is it old? => is {city} old?\n"
+    frame = read_frames(write(tmp_path, text))[0]
+    assert frame.turns[-1] == "(pair=Is it big?|(|so )is it old?)"
+    assert frame.rewrite == "(pair:Is {city} big?|(|so )is {city} old?)"
+    with pytest.raises(DataError, match="expected '- utterance => rewrite' lines"):
+        read_frames(write(tmp_path / "other", "# keep\n\nU: Hi.\n- Bye.\n- Bye. => Bye.\n=\n"))
+
+
+def test_english_lists_are_many_and_long() -> None:
+    words = read_words(FOLDER / "words" / "en.txt")
+    assert len(words) >= 60
+    assert len({entry.value for words_of_kind in words.values() for entry in words_of_kind.entries}) >= 3000

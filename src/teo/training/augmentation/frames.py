@@ -143,14 +143,21 @@ def _read(language: Language) -> tuple[list[_Known], dict[str, WordList]]:
 
 
 def tidy(text: str, language: Language) -> str:
-    """Return the text with the spaces and capitals that its choices and slots may have left wrong."""
+    """Return the text with the spaces and capitals that its choices and slots may have left wrong.
+
+    A text that starts with `~` keeps its small first letter: search queries, reactions.
+    """
+    small = text.startswith("~")
+    text = text.replace("~", "")
     text = re.sub(r" {2,}", " ", text)
     text = re.sub(r" +(?=[,.?!;:\n]|$)", "", text).strip()
     if language == "zh":
         return text
-    text = _PLURAL_GENITIVE.sub(r"\1'", text)
+    text = _PLURAL_GENITIVE.sub(r"\1'", text).replace("'s's", "'s")
     text = _LONE_I.sub("I", re.sub(r"(?<!\.)\.\.(?!\.)", ".", text))
-    return _SENTENCE_START.sub(lambda match: match[1] + match[2].upper(), text)
+    first = text[:1]
+    text = _SENTENCE_START.sub(lambda match: match[1] + match[2].upper(), text)
+    return first + text[1:] if small else text
 
 
 def make_rows(

@@ -18,6 +18,9 @@ from teo.errors import DataError
 from teo.training.augmentation.words import Entry, WordList
 
 _SLOT = re.compile(r"\{(?P<capital>\^?)(?P<key>(?P<name>[^\W\d]\w*?)\d*)(?:\.(?P<attribute>\w+))?\}")
+_MARK = re.compile(r"[{}()|]")
+_PAREN = re.compile(r"[()]")
+_BAR_OR_PAREN = re.compile(r"[()|]")
 _NAME = re.compile(r"(?P<name>[a-z]\w*)=")
 _LABEL = re.compile(r"\d:(?!\d)")
 _PARALLEL = re.compile(r"(?P<name>[a-z]\w*):(?!//)")
@@ -86,7 +89,8 @@ class Parser:
             elif character in ")|}":
                 raise self._error(f"found {character!r} outside a choice or slot in {text!r}", "balance ( ) and { }")
             else:
-                end = min((k for k in (text.find(mark, place) for mark in "{}()|") if k >= 0), default=len(text))
+                mark = _MARK.search(text, place)
+                end = mark.start() if mark else len(text)
                 nodes.append(text[place:end])
                 place = end
         return tuple(nodes)
@@ -101,10 +105,10 @@ class Parser:
 
     def _closing(self, text: str, start: int) -> int:
         depth = 0
-        for place in range(start, len(text)):
-            depth += {"(": 1, ")": -1}.get(text[place], 0)
+        for mark in _PAREN.finditer(text, start):
+            depth += 1 if mark[0] == "(" else -1
             if not depth:
-                return place
+                return mark.start()
         raise self._error(f"found '(' without ')' in {text!r}", "close the choice")
 
     def _choice(self, inside: str) -> Choice:
@@ -138,11 +142,11 @@ class Parser:
 def _split(body: str) -> list[str]:
     """Return the alternatives of a choice; bars inside nested choices do not count."""
     parts, depth, start = [], 0, 0
-    for place, character in enumerate(body):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == "|" and not depth:
-            parts.append(body[start:place])
-            start = place + 1
+    for mark in _BAR_OR_PAREN.finditer(body):
+        depth += {"(": 1, ")": -1, "|": 0}[mark[0]]
+        if mark[0] == "|" and not depth:
+            parts.append(body[start : mark.start()])
+            start = mark.end()
     return [*parts, body[start:]]
 
 

@@ -26,6 +26,7 @@ _CHAT_TURN = 80
 _CHINESE = "\u3400-\u9fff"
 _TOKEN = re.compile(rf"[{_CHINESE}]|[^\W{_CHINESE}]+(?:['’][^\W{_CHINESE}]+)*|\s+|[^\w\s]")
 _FINAL_MARKS = ".?!。？！"
+_ABBREVIATION = re.compile(r"\b\w\.\w\.$")
 _HOMOPHONES = {"的": "得地", "得": "的", "地": "的", "在": "再", "再": "在", "吗": "嘛", "做": "作"}
 _QUESTION_WORDS = re.compile(r"谁|什么|哪|怎么|多少|几|多久|多长|为啥|咋")
 _ENDINGS = "了啊呀呢吧吗嘛哦哈的"
@@ -33,12 +34,15 @@ _ENDINGS = "了啊呀呢吧吗嘛哦哈的"
 _STARTERS = frozenset(
     re.findall(
         r"\S+",
-        """a about actually after all also an and any anything are as at be before book buy by call can cancel check
-        compare could did do does find for from get give hang has have he her here hey hi his how i'm if in is it its
-        just kind let let's list like look make maybe me might my no not now of oh ok okay on one open or order our pay
-        play please put read remind remove save say send set she should show so some start stop sure take tell text
-        thanks that the their them then there these they this those to translate try turn use was watch we well were
-        what what's when where where's which who who's whose why will with would write yes you your""",
+        """a about actually after all almost alright also am an and any anything are as at back be because before best
+        book both buy by call can cancel cheap cheaper check compare cool could delete did do does don't find for
+        from get give great hang has have he her here hey hi his hm how how's if in is it it's its just kind leave
+        let let's like list look make maybe me might mine move my never nice no not now of oh ok okay on one only
+        open or order our pay perhaps play please postpone print put read really remind remove rewrite right same
+        save say send set she should show sign since skip so some someone start stop sure switch take tell text
+        thanks that the their them then there there's these they this those to today tomorrow too transfer translate
+        try turn two until use very was watch we well were what what's when when's where where's which who who'd
+        who's whose why will with would write yeah yes you your""",
     )
 )
 
@@ -84,7 +88,8 @@ def _on_user_turns(clean: Typed, change: Callable[[str], str]) -> Typed:
 
 
 def _drop_mark(turn: str) -> str:
-    return turn.rstrip(_FINAL_MARKS) or turn
+    """Return the turn without its final mark; the dot of an abbreviation such as p.m. stays."""
+    return turn if _ABBREVIATION.search(turn) else turn.rstrip(_FINAL_MARKS) or turn
 
 
 def _lower_start(turn: str) -> str:
