@@ -94,7 +94,7 @@ def test_a_compressed_stream_is_read_too(shard: Path, tokenizer: Tokenizer, tmp_
 
 def test_a_monologue_cuts_its_dialogue(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    path.write_text(json.dumps({"turns": ["a b", "很" * 300, "c d"]}) + "\n")
+    path.write_text(json.dumps({"turns": ["a b", "很" * 500, "c d"]}) + "\n")
     stream = tokenize_shard(path, tokenizer).tolist()
     assert stream.count(SEP_ID) == 2
     assert stream.count(EOS_ID) == 2
@@ -143,6 +143,9 @@ def test_rewriting_texts_fit_together(noise: Noise, tokenizer: Tokenizer) -> Non
 
 
 def test_an_unchanged_turn_has_no_operations(noise: Noise, tokenizer: Tokenizer) -> None:
+    assert (
+        noise.rewriting([ids(tokenizer, "苹果")], ids(tokenizer, "他知道"), Random(1), 200, unchanged=True) is None
+    ), "a turn with a pronoun is not complete"
     turn = ids(tokenizer, "不知道")
     made = noise.rewriting([ids(tokenizer, "苹果")], turn, Random(1), 200, unchanged=True)
     assert made is not None

@@ -39,7 +39,7 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
     counts: dict[Language, int] = {"en": settings.everyday_en, "zh": settings.everyday_zh}
     for language, count in counts.items():
         if count:
-            yield f"everyday-{language}", _everyday(language, count, settings.seed)
+            yield f"everyday-{language}", _everyday(language, count, settings)
     requests: dict[Language, list[Request]] = {}
     counts = {"en": settings.requests_en, "zh": settings.requests_zh}
     for language, count in counts.items():
@@ -58,11 +58,12 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
         yield "labels", _draw_labels(Path(settings.labels), settings.labels_rows, settings.seed)
 
 
-def _everyday(language: Language, count: int, seed: int) -> list[Row]:
+def _everyday(language: Language, count: int, settings: AugmentationSettings) -> list[Row]:
     # Imported here: the frames are read and checked only where they are asked for.
     from teo.training.augmentation.frames import make_rows
 
-    return list(make_rows(language, count, seed))
+    answers = dict(read_answers(Path(settings.answers))) if settings.answers and language == "en" else None
+    return list(make_rows(language, count, settings.seed, answers=answers))
 
 
 def _draw_labels(path: Path, count: int, seed: int) -> list[Row]:

@@ -73,11 +73,12 @@ class PretrainBatches(Dataset[dict[str, torch.Tensor]]):
             corpus = rng.choices(self.corpora, cum_weights=self._corpus_bounds)[0]
             turns = corpus.draw_dialogue(rng.random())
             last = rng.randrange(1, len(turns))
-            wanted = 24 if rng.random() < 0.6 else rng.randint(1, 4)
+            wanted = max(24, bucket.source // 8) if rng.random() < 0.6 else rng.randint(1, 4)
             history = fitting(turns[max(0, last - wanted) : last], bucket.source - len(turns[last]) - 4)
             length = len(turns[last]) + sum(len(turn) + 1 for turn in history)
             if not history or length < _FULL * bucket.source:
                 continue
+            history = self.noise.join(history, rng)
             if infilling:
                 made = self.noise.infilling([*history, turns[last]], rng, bucket.target)
             else:

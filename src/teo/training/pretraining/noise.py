@@ -35,6 +35,12 @@ _PRONOUNS = {
 }
 """What a left-out span gives way to, by script: True for Chinese."""
 
+_DETERMINERS = "the a an my your our their this that these those"
+_PREPOSITIONS = "of in at to from for about with on by"
+_PLACE_PREPOSITIONS = "in at to from"
+_POSSESSIVES = "his her its their its his"
+"""English words that go with a noun phrase: people leave out "of Paris", not "Paris", and say "it" for "the tower"."""
+
 _CLITICS = {"'s", "'t", "'r", "'v", "'m", "'l", "'d"}
 
 Ids = list[int]
@@ -54,8 +60,13 @@ class NoiseSettings:
     """Share of an infilling source's other tokens that the encoder must fill."""
     pronoun: float = 0.35
     """Chance that a left-out span gives way to a pronoun."""
-    unchanged: float = 0.08
-    """Share of rewriting examples whose turn stays complete, so that the model learns to leave it alone."""
+    unchanged: float = 0.15
+    """Share of rewriting examples whose turn stays as it is, so that the model learns to leave complete ones alone;
+    turns with a pronoun are not taken for these."""
+    phrase: float = 0.75
+    """Chance that an English span leaves with the words that belong to it: its article, its preposition, its 's."""
+    joined: float = 0.12
+    """Share of examples in which several turns of the history stand as one long turn, as an assistant's answer."""
     perturbation: float = 0.3
     """prob_p of Algorithm 1 for the targets that start from perturbed operations."""
     replacement: float = 0.5
@@ -86,6 +97,11 @@ class _Edit:
     new: Ids
 
 
+def cjk_tokens(tokenizer: Tokenizer) -> list[bool]:
+    """Return for each token id whether it is Chinese script."""
+    return [is_cjk(str(tokenizer.id_to_token(index))[0]) for index in range(tokenizer.get_vocab_size())]
+
+
 class Vocabulary:
     """What the noise must know of each token id."""
 
@@ -94,16 +110,24 @@ class Vocabulary:
         tokens = [str(tokenizer.id_to_token(index)) for index in range(size)]
         self.size = size
         self.first_word = len(SPECIAL_TOKENS) + 256
-        self.cjk = [is_cjk(token[0]) for token in tokens]
+        self.cjk = cjk_tokens(tokenizer)
         self.starts_unit = [
             token.startswith("▁") or is_cjk(token[0]) or not (token[0].isalnum() or token[:2] in _CLITICS)
             for token in tokens
         ]
         self.sign = [not token.lstrip("▁")[:1].isalnum() and not is_cjk(token[0]) for token in tokens]
+        self.capital = [token[:1] == "▁" and token[1:2].isupper() and len(token) > 3 for token in tokens]
         self.frequent = [bool(flag) for flag in frequent]
         encode = lambda word: tokenizer.encode(word, add_special_tokens=False).ids  # noqa: E731
         self.pronouns = {script: [encode(word) for word in words] for script, words in _PRONOUNS.items()}
         self.capital_pronouns = [encode(word.capitalize()) for word in _PRONOUNS[False]]
+        single = lambda words: {encode(form)[0] for word in words for form in (word, word.capitalize())}  # noqa: E731
+        self.determiners, self.prepositions = single(_DETERMINERS.split()), single(_PREPOSITIONS.split())
+        self.place_prepositions = single(_PLACE_PREPOSITIONS.split())
+        self.possessives = [encode(word) for word in _POSSESSIVES.split()]
+        self.there = encode("there")
+        self.possessive_ends = [index for index, token in enumerate(tokens) if token == "'s"]
+        self.all_pronouns = [*self.pronouns[True], *self.pronouns[False], *self.capital_pronouns]
 
 
 class Noise:
@@ -118,8 +142,14 @@ class Noise:
     ) -> NoisedExample | None:
         """Return a rewriting example, or None where something must change but the turn repeats nothing."""
         edits: list[_Edit] = []
-        if not unchanged:
+        if unchanged:
+            if any(_find(turn, pronoun, 0) >= 0 for pronoun in self.vocabulary.all_pronouns):
+                return None
+        else:
             spans = self.shared_spans(history[-4:], turn)
+            phrases = [span for span in spans if self._looks_nominal(turn, *span)]
+            if phrases and rng.random() < self.settings.phrase:
+                spans = phrases
             edits = self._leave_out(turn, spans, rng) if spans else []
             if not edits:
                 return None
@@ -190,9 +220,11 @@ class Noise:
         left = len(turn)
         shift, last_end = 0, -1
         for first, last in chosen:
+            if first < last_end:  # the phrase before it took its first words along
+                continue
             start, end = self._trim(turn, first, last, rng)
+            start, end, old = self._stand_in(turn, start, end, max(last_end, 0), rng)
             new = turn[start:end]
-            old = self._pronoun(new, start == 0, rng) if rng.random() < self.settings.pronoun else []
             left -= len(new) - len(old)
             if left < 1:
                 return edits
@@ -217,6 +249,46 @@ class Noise:
             first += 1
         whole = vocabulary.starts_unit[turn[first]] and (last == len(turn) or vocabulary.starts_unit[turn[last]])
         return (first, last) if whole and self._says_something(turn[first:last]) else (start, end)
+
+    def _stand_in(self, turn: Ids, start: int, end: int, floor: int, rng: Random) -> tuple[int, int, Ids]:
+        """Return the span that leaves, widened to the phrase people leave out, and what comes in its place."""
+        vocabulary = self.vocabulary
+        pronoun = rng.random() < self.settings.pronoun and self._looks_nominal(turn, start, end)
+        if vocabulary.cjk[turn[start]] or rng.random() >= self.settings.phrase:
+            return start, end, self._pronoun(turn[start:end], start == 0, rng) if pronoun else []
+        if pronoun and end < len(turn) and turn[end] in vocabulary.possessive_ends:
+            first = start - (start > floor and turn[start - 1] in vocabulary.determiners)
+            return first, end + 1, list(rng.choice(vocabulary.possessives))
+        if start > floor and turn[start - 1] in vocabulary.determiners:
+            start -= 1
+        before = turn[start - 1] if start > floor else -1
+        if pronoun and before in vocabulary.place_prepositions and rng.random() < 0.5:
+            return start - 1, end, list(vocabulary.there)
+        if not pronoun and before in vocabulary.prepositions:
+            start -= 1
+        return start, end, self._pronoun(turn[start:end], start == 0, rng) if pronoun else []
+
+    def _looks_nominal(self, turn: Ids, start: int, end: int) -> bool:
+        """Tell whether a span may be a noun phrase: Chinese, a name, or English behind an article or a preposition."""
+        vocabulary = self.vocabulary
+        if vocabulary.cjk[turn[start]] or turn[start] in vocabulary.determiners:
+            return True
+        if end < len(turn) and turn[end] in vocabulary.possessive_ends:
+            return True
+        before = turn[start - 1] if start else -1
+        return before in vocabulary.determiners or before in vocabulary.prepositions or vocabulary.capital[turn[start]]
+
+    def join(self, history: list[Ids], rng: Random) -> list[Ids]:
+        """Return the history, now and then with several neighbouring turns as one."""
+        if len(history) < 3 or rng.random() >= self.settings.joined:
+            return history
+        count = rng.randint(2, min(len(history) - 1, 8))
+        first = rng.randint(1, len(history) - count)
+        return [
+            *history[:first],
+            [token for turn in history[first : first + count] for token in turn],
+            *history[first + count :],
+        ]
 
     def _pronoun(self, span: Ids, at_start: bool, rng: Random) -> Ids:
         vocabulary = self.vocabulary

@@ -22,7 +22,7 @@ from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.provenance import git_commit, versions
 from teo.training.loop import Loop, LoopSettings, PackedModel
 from teo.training.pretraining.batches import Bucket, PretrainBatches
-from teo.training.pretraining.noise import Noise, NoiseSettings, Vocabulary
+from teo.training.pretraining.noise import Noise, NoiseSettings, Vocabulary, cjk_tokens
 from teo.training.pretraining.streams import Corpus, frequent_tokens, make_stream, read_dialogues
 
 
@@ -68,7 +68,7 @@ class PretrainConfig:
     loop: LoopSettings = field(default_factory=LoopSettings)
     """The fitting."""
     frequent: int = 200
-    """How many of the most frequent tokens count as saying nothing."""
+    """How many of the most frequent tokens of each script count as saying nothing."""
     workers: int = 2
     """Processes that make batches."""
     seed: int = 1
@@ -87,7 +87,7 @@ def pretrain(config: PretrainConfig) -> Path:
     output = Path(config.output)
     tokenizer, streams = prepare(config)
     corpora = [Corpus.load(path, weight) for path, weight in zip(streams, config.shards.values(), strict=True)]
-    frequent = frequent_tokens(corpora, tokenizer.get_vocab_size(), config.frequent)
+    frequent = frequent_tokens(corpora, cjk_tokens(tokenizer), config.frequent)
     noise = Noise(Vocabulary(tokenizer, frequent.tolist()), config.noise)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     loop = Loop(PackedModel(_backbone(config, tokenizer)), config.loop, output, device)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from teo.layouts import Marker
 from teo.models.tokenizer import EOS, SPECIAL_TOKENS
 
 SEP_ID, EOS_ID = SPECIAL_TOKENS.index(Marker.SEP), SPECIAL_TOKENS.index(EOS)
-_LONGEST_TURN = 200
+_LONGEST_TURN = 400
 """Tokens; a longer turn is a monologue, and the dialogue is cut there."""
 
 
@@ -119,11 +119,16 @@ def split_turns(ids: list[int]) -> list[list[int]]:
     return turns
 
 
-def frequent_tokens(corpora: Iterable[Corpus], vocab_size: int, share: int) -> np.ndarray:
-    """Return which ids are among the `share` most frequent: words that alone make no span worth leaving out."""
-    counts = np.zeros(vocab_size, dtype=np.int64)
+def frequent_tokens(corpora: Iterable[Corpus], cjk: Sequence[bool], share: int) -> np.ndarray:
+    """Return which ids are among the `share` most frequent of their script: alone they make no span worth leaving out.
+
+    Counted together, the characters of the larger language would leave no room for the other's words.
+    """
+    counts = np.zeros(len(cjk), dtype=np.int64)
     for corpus in corpora:
-        counts += np.bincount(corpus.stream, minlength=vocab_size)
-    frequent = np.zeros(vocab_size, dtype=bool)
-    frequent[np.argsort(-counts)[:share]] = True
+        counts += np.bincount(corpus.stream, minlength=len(cjk))
+    frequent = np.zeros(len(cjk), dtype=bool)
+    for script in (True, False):
+        ids = np.flatnonzero(np.asarray(cjk) == script)
+        frequent[ids[np.argsort(-counts[ids])[:share]]] = True
     return frequent
