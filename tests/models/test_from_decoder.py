@@ -24,11 +24,12 @@ LAYERS = 5
 
 @pytest.fixture(scope="module")
 def source_tokenizer() -> Tokenizer:
+    # Bytes alone: merges would depend on how ties between them fall.
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, special_tokens=["<s>", "</s>"])
+    trainer = trainers.BpeTrainer(vocab_size=258, initial_alphabet=alphabet, special_tokens=["<s>", "</s>"])
     tokenizer.train_from_iterator(TEXTS, trainer)
     return tokenizer
 
@@ -59,7 +60,7 @@ def source(source_tokenizer: Tokenizer) -> Any:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return train_tokenizer(TEXTS, size=400, alphabet=90)
+    return train_tokenizer(TEXTS, size=700, alphabet=120)  # room for every merge
 
 
 def build(source: Any, tokenizer: Tokenizer, source_tokenizer: Tokenizer, *layers: int, seed: int = 0) -> Any:
