@@ -15,6 +15,7 @@ from teo.cli.data import data_app
 from teo.cli.demo import demo
 from teo.cli.evaluate import evaluate
 from teo.cli.export import export
+from teo.cli.mcp import mcp
 from teo.cli.pretrain import pretrain
 from teo.cli.rewrite import rewrite
 from teo.cli.score import score
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (rewrite, demo, score, evaluate, train, pretrain, export, calibrate, serve, bench):
+for verb in (rewrite, demo, score, evaluate, train, pretrain, export, calibrate, serve, mcp, bench):
     app.command(verb.__name__)(verb)
 app.add_typer(data_app, name="data")
 
