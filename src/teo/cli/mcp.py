@@ -27,13 +27,13 @@ def mcp(
     ] = None,
 ) -> None:
     """Serve one tool, `rewrite`, to an assistant or agent that starts this command (Model Context Protocol)."""
+    if url is not None and (model is not None or variant is not None or threads is not None):
+        raise InputError("url: the server chooses model, variant and threads; give either --url or these")
     from teo.integrations.mcp import run_stdio
     from teo.integrations.remote import RemoteRewriter
     from teo.rewriter import Rewriter
 
-    if url is None:
-        run_stdio(Rewriter.from_pretrained(model, threads=threads, variant=variant))
-    elif model is not None or variant is not None or threads is not None:
-        raise InputError("url: the server chooses model, variant and threads; give either --url or these")
-    else:
+    if url is not None:
         run_stdio(RemoteRewriter(url, token=token))
+    else:
+        run_stdio(Rewriter.from_pretrained(model, threads=threads, variant=variant))
