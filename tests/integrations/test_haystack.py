@@ -1,7 +1,6 @@
 """Haystack's own library against the component."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: older versions of Haystack 2 do not resolve annotations that are strings.
 import asyncio
 import importlib
 import inspect

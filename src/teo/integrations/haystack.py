@@ -3,10 +3,9 @@
 Its settings are plain values, so that a pipeline with it can be saved as YAML and loaded again.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: older versions of Haystack 2 do not resolve annotations that are strings.
 import asyncio
-from typing import Any
+from typing import Any, Union
 
 from teo.dialogue import Dialogue
 from teo.errors import InputError, MissingExtraError
@@ -20,6 +19,9 @@ try:
     from haystack.utils import Secret, deserialize_secrets_inplace
 except ModuleNotFoundError as error:
     raise MissingExtraError("teo.integrations.haystack", str(error.name), "haystack") from error
+
+# The same versions connect nothing to a type that is written with `|`.
+History = Union[list[ChatMessage], list[str], None]  # noqa: UP007
 
 
 @component
@@ -83,14 +85,14 @@ class RewriteQuery:
         return self._rewriter
 
     @component.output_types(query=str, record=dict[str, Any])
-    def run(self, query: str, history: list[ChatMessage] | list[str] | None = None) -> dict[str, Any]:
+    def run(self, query: str, history: History = None) -> dict[str, Any]:
         """Return the rewritten question and its record."""
         dialogue = read_dialogue(history or [], query)
         result = self._adapted().rewrite_all([dialogue])[0]
         return {"query": result.rewrite, "record": result.to_dict()}
 
     @component.output_types(query=str, record=dict[str, Any])
-    async def run_async(self, query: str, history: list[ChatMessage] | list[str] | None = None) -> dict[str, Any]:
+    async def run_async(self, query: str, history: History = None) -> dict[str, Any]:
         """Return what `run` does, from a thread, so that the event loop goes on."""
         return await asyncio.to_thread(self.run, query, history)
 
@@ -103,7 +105,7 @@ class RewriteQuery:
         return saved
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> RewriteQuery:
+    def from_dict(cls, data: dict[str, Any]) -> "RewriteQuery":
         """Return the component that was saved."""
         deserialize_secrets_inplace(data["init_parameters"], keys=["token"])
         loaded: RewriteQuery = default_from_dict(cls, data)
