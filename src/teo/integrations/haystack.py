@@ -114,7 +114,8 @@ class RewriteQuery:
     def _load(self) -> AnyRewriter:
         if self._settings["url"] is not None:
             token = None if self._token is None else self._token.resolve_value()
-            return RemoteRewriter(self._settings["url"], token=token)
+            limit = self._settings["timeout"]  # a request that nobody waits for any more should end, too
+            return RemoteRewriter(self._settings["url"], token=token, **({} if limit is None else {"timeout": limit}))
         from teo.rewriter import Rewriter
 
         return Rewriter.from_pretrained(self._settings["model"])
