@@ -183,7 +183,9 @@ def main(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> None:
     given = [argument for argument in arguments if argument != PREPARE]
     if not given:
-        raise ConfigError("expected a configuration: teo pretrain CONFIG [key=value ...]")
+        raise ConfigError(
+            "expected a configuration: teo pretrain CONFIG [key=value ...]"
+        )
     config = read_settings(Path(given[0]), PretrainConfig, given[1:])
     if PREPARE in arguments:
         prepare(config)
