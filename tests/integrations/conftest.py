@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when the library is imported
 sys.path.insert(0, str(ROOT / "tests" / "server"))
 
 from fake_rewriter import FakeRewriter  # noqa: E402
@@ -21,7 +24,7 @@ def rewriter() -> FakeRewriter:
     return FakeRewriter()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def live_server() -> Callable[..., Any]:
     """Start a server of the fake rewriter; see tests/server/conftest.py."""
     pytest.importorskip("fastapi", reason="the server's libraries are not installed")
@@ -48,3 +51,17 @@ def load_file(path: str) -> Any:
 def example() -> Callable[[str], Any]:
     """Load a file of examples/ by its name."""
     return lambda name: load_file(f"examples/{name}.py")
+
+
+@pytest.fixture
+def hanging_server() -> Iterator[str]:
+    """The address of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def down_server() -> str:
+    """An address at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"http://127.0.0.1:{server.getsockname()[1]}"

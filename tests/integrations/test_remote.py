@@ -13,7 +13,8 @@ from fake_rewriter import FakeRewriter
 
 from teo.dialogue import Dialogue
 from teo.errors import InputError
-from teo.integrations.remote import RemoteError, RemoteRewriter, read_record
+from teo.integrations.remote import RemoteError, RemoteRewriter
+from teo.integrations.wire import read_record
 
 HISTORY = ["I think Bruce Wayne is handsome.", "It looks like Ben Affleck."]
 
@@ -39,7 +40,7 @@ def test_a_servers_refusal_is_an_error_with_its_sentence(live_server: Callable[.
         with pytest.raises(InputError) as refused:
             RemoteRewriter(url, token="secret").rewrite(["12345678"], "12345678")
         assert str(refused.value) == (
-            "items[0].history: expected a dialogue of at most 10 characters, found 16; send the latest turns"
+            "history: expected a dialogue of at most 10 characters, found 16; send the latest turns"
         )
 
 
@@ -48,7 +49,7 @@ def test_no_server_is_said_in_a_sentence() -> None:
         RemoteRewriter("http://127.0.0.1:1", timeout=1).rewrite([], "x")
     with pytest.raises(InputError, match="url: expected http:// or https://, found 'file:///etc/passwd'"):
         RemoteRewriter("file:///etc/passwd")
-    with pytest.raises(InputError, match="utterance: expected a string, found nothing"):
+    with pytest.raises(InputError, match="utterance: missing; call rewrite"):
         RemoteRewriter("http://127.0.0.1:1").rewrite(["x"])
 
 
@@ -80,7 +81,7 @@ def test_a_busy_server_is_asked_again(scripted: Any, monkeypatch: pytest.MonkeyP
     url, answers = scripted
     waits: list[float] = []
     record = FakeRewriter().rewrite(HISTORY, "is he?").to_dict()
-    monkeypatch.setattr("teo.integrations.remote.time.sleep", waits.append)
+    monkeypatch.setattr("teo.integrations.wire.time.sleep", waits.append)
     answers += [(429, b"{}"), (503, b"{}"), (200, json.dumps({"items": [record]}).encode())]
     assert RemoteRewriter(url).rewrite(HISTORY, "is he?").rewrite == "is Ben Affleck?"
     assert waits == [0.25, 0.5]
@@ -96,5 +97,68 @@ def test_an_answer_of_another_kind_is_refused(scripted: Any) -> None:
     for message in ("expected 1 records", "expected 1 records", "cannot be reached", "status 502: Bad Gateway"):
         with pytest.raises(RemoteError, match=message):
             RemoteRewriter(url).rewrite(HISTORY, "is he?")
-    with pytest.raises(RemoteError, match="expected a rewrite's record, found one without 'edits'"):
+    with pytest.raises(RemoteError, match="expected a rewrite's record, found one without 'changed'"):
         read_record({"rewrite": "x"})
+
+
+def test_of_a_batch_only_what_the_server_refuses_is_an_error(live_server: Callable[..., Any]) -> None:
+    rows = [{"history": HISTORY, "utterance": text} for text in ("is he?", "he " * 40, "is she?", "she " * 40)]
+    with live_server(max_characters=150) as url:
+        answers = RemoteRewriter(url).try_many(rows)
+        with pytest.raises(
+            InputError, match=r"^dialogues\[1\]: history: expected a dialogue of at most 150 characters"
+        ):
+            RemoteRewriter(url).rewrite_many(rows)
+    assert [str(answer) for answer in answers[::2]] == ["is Ben Affleck?", "is Ben Affleck?"]
+    assert [str(answer).split(":")[0] for answer in answers[1::2]] == ["history", "history"]
+    assert all(isinstance(answer, InputError) for answer in answers[1::2])
+
+
+def test_a_batch_too_large_for_one_request_is_sent_in_parts(live_server: Callable[..., Any]) -> None:
+    rows = [{"history": HISTORY, "utterance": f"is he {k}?"} for k in range(7)]
+    with live_server(max_items=2) as url:
+        assert [str(answer) for answer in RemoteRewriter(url).rewrite_many(rows)] == [
+            f"is Ben Affleck {k}?" for k in range(7)
+        ]
+    with live_server(max_body=100) as url:
+        (answer,) = RemoteRewriter(url).try_many([{"history": ["long " * 40], "utterance": "is he?"}])
+    assert isinstance(answer, InputError)
+    assert "100" in str(answer)
+
+
+def test_a_refusal_of_an_option_is_raised_for_all(live_server: Callable[..., Any]) -> None:
+    with live_server() as url, pytest.raises(InputError, match="min_confidence: "):
+        RemoteRewriter(url).try_many([{"utterance": "is he?"}] * 2, min_confidence=-1)
+
+
+def test_a_server_without_a_field_says_which(scripted_state: Any) -> None:
+    url, state = scripted_state
+    state |= {"model": "m", "source_limit": 512}
+    assert (RemoteRewriter(url).name, RemoteRewriter(url).source_limit) == ("m", 512)
+    with pytest.raises(
+        RemoteError, match="health: expected 'threshold' in the answer, found none; is the server older"
+    ):
+        _ = RemoteRewriter(url).threshold
+
+
+@pytest.fixture
+def scripted_state() -> Iterator[tuple[str, dict[str, Any]]]:
+    """A server that tells of itself what a dictionary holds."""
+    state: dict[str, Any] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(state).encode()
+            self.send_response(200 if self.path == "/health" else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", state
+    server.shutdown()
+    server.server_close()

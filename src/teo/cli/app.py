@@ -17,6 +17,7 @@ from teo.cli.demo import demo
 from teo.cli.evaluate import evaluate
 from teo.cli.export import export
 from teo.cli.label import label
+from teo.cli.mcp import mcp
 from teo.cli.pretrain import pretrain
 from teo.cli.rewrite import rewrite
 from teo.cli.score import score
@@ -33,7 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (
-    *(rewrite, demo, score, evaluate, calibrate, serve),
+    *(rewrite, demo, score, evaluate, calibrate, serve, mcp),
     *(train, label, average, export, build, pretrain, base),
 ):
     app.command(verb.__name__)(verb)

@@ -1,11 +1,13 @@
-"""What every adapter shares: what it needs of a rewriter, wherever that runs."""
+"""What every adapter shares: how it reads a conversation, and how it asks a rewriter, wherever that runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from teo.dialogue import Dialogue
+from teo.errors import InputError, TeoError
+from teo.integrations.guard import Guard, OnError
 from teo.result import Rewrite
 
 OnRewrite = Callable[[Dialogue, Rewrite], None]
@@ -15,18 +17,80 @@ OnRewrite = Callable[[Dialogue, Rewrite], None]
 class AnyRewriter(Protocol):
     """A rewriter: `teo.Rewriter` in this process, or `RemoteRewriter` for a server."""
 
-    def rewrite_many(
+    def try_many(
         self, dialogues: Sequence[Dialogue], batch_size: int = 32, *, min_confidence: float | None = None
-    ) -> list[Rewrite]:
-        """Return the rewrites of many dialogues, in order."""
+    ) -> list[Rewrite | TeoError]:
+        """Return a rewrite for each dialogue, or its error in its place."""
 
 
-def rewrite_all(
-    rewriter: AnyRewriter, dialogues: Sequence[Dialogue], min_confidence: float | None, on_rewrite: OnRewrite | None
-) -> list[str]:
-    """Return the rewritten utterances, in order, each told to `on_rewrite`."""
-    results = rewriter.rewrite_many(dialogues, min_confidence=min_confidence)
-    for dialogue, result in zip(dialogues, results, strict=True):
-        if on_rewrite is not None:
-            on_rewrite(dialogue, result)
-    return [result.rewrite for result in results]
+class AdaptedRewriter:
+    """A rewriter as an adapter asks it, with the adapter's settings."""
+
+    def __init__(
+        self,
+        adapter: str,
+        rewriter: AnyRewriter,
+        *,
+        min_confidence: float | None,
+        on_rewrite: OnRewrite | None,
+        on_error: OnError,
+        timeout: float | None,
+    ) -> None:
+        """Refuse settings that cannot be used: later they would pass for failures of the rewriter."""
+        if not callable(getattr(rewriter, "try_many", None)):
+            raise InputError(f"rewriter: expected a Rewriter or a RemoteRewriter, found a {type(rewriter).__name__}")
+        if min_confidence is not None and not (isinstance(min_confidence, int | float) and 0 <= min_confidence <= 1):
+            raise InputError(f"min_confidence: expected 0 to 1, found {min_confidence!r}")
+        self._rewriter, self._min_confidence, self._on_rewrite = rewriter, min_confidence, on_rewrite
+        self._guard = Guard(adapter, on_error, timeout)
+
+    @property
+    def failures(self) -> int:
+        """How many utterances went through as they were because the rewriter failed."""
+        return self._guard.failures
+
+    def rewrite_all(self, dialogues: Sequence[Dialogue]) -> list[Rewrite]:
+        """Return the rewrites, in order, each told to `on_rewrite`."""
+        results = [_raised(answer) for answer in self._guard.answer(dialogues, self._ask)]
+        for dialogue, result in zip(dialogues, results, strict=True):
+            if self._on_rewrite is not None:
+                self._on_rewrite(dialogue, result)
+        return results
+
+    def _ask(self, dialogues: Sequence[Dialogue]) -> list[Rewrite | TeoError]:
+        return self._rewriter.try_many(dialogues, min_confidence=self._min_confidence)
+
+
+def read_conversation(
+    history: object,
+    utterance: str,
+    *,
+    field: str,
+    message_type: type[Any],
+    read_message: Callable[[Any], tuple[str, str]],
+) -> Dialogue:
+    """Return the dialogue of a framework's messages, or of strings, and the utterance after them.
+
+    `read_message` gives the role and the text of a message; which roles speak is `Dialogue`'s to know.
+    """
+    if isinstance(history, str) or not isinstance(history, Sequence):
+        raise InputError(f"{field}: expected a list of messages, found a {type(history).__name__}")
+    if all(isinstance(turn, str) for turn in history):
+        return Dialogue.from_turns(history, utterance)
+    messages = []
+    for index, turn in enumerate(history):
+        if isinstance(turn, message_type):
+            role, text = read_message(turn)
+        elif isinstance(turn, str):
+            role, text = "user", turn
+        else:
+            name = message_type.__name__
+            raise InputError(f"{field}[{index}]: expected a {name} or a string, found a {type(turn).__name__}")
+        messages.append({"role": role, "content": text})
+    return Dialogue.from_messages([*messages, {"role": "user", "content": utterance}])
+
+
+def _raised(answer: Rewrite | TeoError) -> Rewrite:
+    if isinstance(answer, TeoError):
+        raise answer
+    return answer

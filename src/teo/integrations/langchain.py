@@ -11,17 +11,16 @@ from typing import Any
 
 from teo.dialogue import Dialogue
 from teo.errors import InputError, MissingExtraError
-from teo.integrations.conversation import AnyRewriter, OnRewrite, rewrite_all
+from teo.integrations.conversation import AdaptedRewriter, AnyRewriter, OnRewrite, read_conversation
+from teo.integrations.guard import OnError
 
 try:
     from langchain_core.documents import Document
-    from langchain_core.messages import convert_to_messages
+    from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, convert_to_messages
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.runnables.config import run_in_executor
 except ModuleNotFoundError as error:
     raise MissingExtraError("teo.integrations.langchain", str(error.name), "langchain") from error
-
-_SPEAKERS = frozenset({"human", "ai"})
 
 
 class RewriteQuery(Runnable[dict[str, Any], str]):
@@ -35,14 +34,31 @@ class RewriteQuery(Runnable[dict[str, Any], str]):
         history_key: str = "chat_history",
         min_confidence: float | None = None,
         on_rewrite: OnRewrite | None = None,
+        on_error: OnError = "keep",
+        timeout: float | None = None,
     ) -> None:
-        self._rewriter = rewriter
+        """Take a rewriter; when it fails or takes longer than `timeout` seconds, the question stays as it is.
+
+        `on_error="raise"` raises instead.
+        """
+        self._rewriter = AdaptedRewriter(
+            "teo.integrations.langchain.RewriteQuery",
+            rewriter,
+            min_confidence=min_confidence,
+            on_rewrite=on_rewrite,
+            on_error=on_error,
+            timeout=timeout,
+        )
         self._input_key, self._history_key = input_key, history_key
-        self._min_confidence, self._on_rewrite = min_confidence, on_rewrite
+
+    @property
+    def failures(self) -> int:
+        """How many questions went through as they were because the rewriter failed."""
+        return self._rewriter.failures
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **_: Any) -> str:  # noqa: A002
         """Return the rewritten question."""
-        return self._call_with_config(lambda given: self._rewrite([given])[0], input, config, run_type="chain")
+        return self._call_with_config(lambda value: self._rewrite([value])[0], input, config, run_type="chain")
 
     def batch(
         self,
@@ -56,7 +72,7 @@ class RewriteQuery(Runnable[dict[str, Any], str]):
         if not inputs:
             return []
         return self._batch_with_config(
-            lambda given: list[Exception | str](self._rewrite(given)),
+            lambda values: list[Exception | str](self._rewrite(values)),
             inputs,
             config,
             return_exceptions=return_exceptions,
@@ -75,8 +91,8 @@ class RewriteQuery(Runnable[dict[str, Any], str]):
         return await run_in_executor(None, self.batch, inputs, config, return_exceptions=return_exceptions)
 
     def _rewrite(self, inputs: Sequence[dict[str, Any]]) -> list[str]:
-        dialogues = [read_input(one, self._input_key, self._history_key) for one in inputs]
-        return rewrite_all(self._rewriter, dialogues, self._min_confidence, self._on_rewrite)
+        dialogues = [read_input(value, self._input_key, self._history_key) for value in inputs]
+        return [result.rewrite for result in self._rewriter.rewrite_all(dialogues)]
 
 
 def rewriting_retriever(
@@ -89,12 +105,26 @@ def rewriting_retriever(
     return RewriteQuery(rewriter, **options) | retriever
 
 
-def read_input(given: object, input_key: str, history_key: str) -> Dialogue:
-    """Return the dialogue of a chain's input; messages of other roles than human and ai are no turns."""
-    if not isinstance(given, Mapping) or not isinstance(given.get(input_key), str):
+def read_input(value: object, input_key: str, history_key: str) -> Dialogue:
+    """Return the dialogue of a chain's input; what neither a person nor the model said is no turn."""
+    if not isinstance(value, Mapping) or not isinstance(value.get(input_key), str):
         raise InputError(f"{input_key}: expected a dictionary with a string here, such as {{'{input_key}': '...'}}")
-    history = given.get(history_key) or []
+    history = value.get(history_key) or []
     if isinstance(history, str) or not isinstance(history, Sequence):
         raise InputError(f"{history_key}: expected a list of messages, found a {type(history).__name__}")
-    turns = [str(message.text) for message in convert_to_messages(history) if message.type in _SPEAKERS]
-    return Dialogue.from_turns(turns, given[input_key])
+    return read_conversation(
+        history if all(isinstance(turn, str) for turn in history) else convert_to_messages(history),
+        value[input_key],
+        field=history_key,
+        message_type=BaseMessage,
+        read_message=lambda message: (_role(message), str(message.text)),
+    )
+
+
+def _role(message: BaseMessage) -> str:
+    """Return who speaks: LangChain tells by the class, but for ChatMessage, whose role is the caller's own word."""
+    if isinstance(message, HumanMessage):
+        return "user"
+    if isinstance(message, AIMessage):
+        return "assistant"
+    return message.role if isinstance(message, ChatMessage) else "system"

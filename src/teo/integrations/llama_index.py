@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from teo.dialogue import Dialogue
-from teo.errors import InputError, MissingExtraError
-from teo.integrations.conversation import AnyRewriter, OnRewrite, rewrite_all
+from teo.errors import MissingExtraError
+from teo.integrations.conversation import AdaptedRewriter, AnyRewriter, OnRewrite, read_conversation
+from teo.integrations.guard import OnError
 
 try:
     from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
@@ -18,7 +19,6 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("teo.integrations.llama_index", str(error.name), "llama-index") from error
 
 Turn = ChatMessage | str
-_SPEAKERS = frozenset({"user", "assistant"})
 
 
 class RewriteTransform(BaseQueryTransform):
@@ -35,9 +35,27 @@ class RewriteTransform(BaseQueryTransform):
         *,
         min_confidence: float | None = None,
         on_rewrite: OnRewrite | None = None,
+        on_error: OnError = "keep",
+        timeout: float | None = None,
     ) -> None:
-        self._rewriter, self._history = rewriter, history
-        self._min_confidence, self._on_rewrite = min_confidence, on_rewrite
+        """Take a rewriter; when it fails or takes longer than `timeout` seconds, the question stays as it is.
+
+        `on_error="raise"` raises instead.
+        """
+        self._rewriter = AdaptedRewriter(
+            "teo.integrations.llama_index.RewriteTransform",
+            rewriter,
+            min_confidence=min_confidence,
+            on_rewrite=on_rewrite,
+            on_error=on_error,
+            timeout=timeout,
+        )
+        self._history = history
+
+    @property
+    def failures(self) -> int:
+        """How many questions went through as they were because the rewriter failed."""
+        return self._rewriter.failures
 
     def _get_prompts(self) -> PromptDictType:
         return {}
@@ -46,30 +64,22 @@ class RewriteTransform(BaseQueryTransform):
         """Change nothing: there is no prompt."""
 
     def _run(self, query_bundle: QueryBundle, metadata: Mapping[str, Any]) -> QueryBundle:
-        given = metadata.get("chat_history")
-        if given is None:
-            given = self._history() if self._history is not None else ()
-        dialogue = Dialogue.from_turns(read_turns(given), query_bundle.query_str)
-        rewrite = rewrite_all(self._rewriter, [dialogue], self._min_confidence, self._on_rewrite)[0]
+        history = metadata.get("chat_history")
+        if history is None:
+            history = self._history() if self._history is not None else ()
+        rewrite = self._rewriter.rewrite_all([read_dialogue(history, query_bundle.query_str)])[0].rewrite
         if rewrite == query_bundle.query_str:
             return query_bundle
         # What was embedded for the question as asked does not fit the rewrite: it is embedded anew.
         return QueryBundle(query_str=rewrite, image_path=query_bundle.image_path, custom_embedding_strs=[rewrite])
 
 
-def read_turns(history: object) -> list[str]:
-    """Return what users and assistants said; messages of other roles are no turns."""
-    if isinstance(history, str) or not isinstance(history, Sequence):
-        raise InputError(f"chat_history: expected a list of messages, found a {type(history).__name__}")
-    turns = []
-    for index, turn in enumerate(history):
-        if isinstance(turn, str):
-            turns.append(turn)
-        elif isinstance(turn, ChatMessage):
-            if turn.role.value in _SPEAKERS:
-                turns.append(turn.content or "")
-        else:
-            raise InputError(
-                f"chat_history[{index}]: expected a ChatMessage or a string, found a {type(turn).__name__}"
-            )
-    return turns
+def read_dialogue(history: object, question: str) -> Dialogue:
+    """Return the dialogue of a chat history and the question after it."""
+    return read_conversation(
+        history,
+        question,
+        field="chat_history",
+        message_type=ChatMessage,
+        read_message=lambda message: (message.role.value, message.content or ""),
+    )

@@ -2,38 +2,80 @@
 
 from __future__ import annotations
 
-import json
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Mapping, Sequence
-from typing import Any
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from teo.dialogue import Dialogue
-from teo.edits import EditScript, make_edit
 from teo.errors import InputError, TeoError
-from teo.layouts import Truncation, TruncationRule
+from teo.integrations.guard import Guard, OnError
+from teo.integrations.wire import Connection, RefusedError, RemoteError, read_record
 from teo.result import Rewrite
 
-_BUSY = frozenset({429, 503})
-
-
-class RemoteError(TeoError):
-    """A server did not answer as it should."""
+if TYPE_CHECKING:
+    from teo.layouts import TruncationRule
+    from teo.rewriter import DialogueLike
 
 
 class RemoteRewriter:
     """The rewriter of a server; needs nothing but Python."""
 
-    def __init__(self, url: str, *, token: str | None = None, timeout: float = 30.0, retries: int = 3) -> None:
-        """Take the server's address, such as http://127.0.0.1:8000; a busy server is asked again `retries` times."""
-        if not url.startswith(("http://", "https://")):
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 3,
+        on_error: OnError = "raise",
+    ) -> None:
+        """Take the server's address, such as http://127.0.0.1:8000.
+
+        `timeout`: the seconds that a request may take, its retries included. A busy server is asked again `retries`
+        times. `on_error="keep"`: when the server is down or slow, utterances come back as they are.
+        """
+        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise InputError(f"url: expected http:// or https://, found '{url}'")
-        self._url = url.rstrip("/") + "/v1/rewrite"
-        self._headers = {"Content-Type": "application/json"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
-        self._timeout, self._retries = timeout, retries
+        self._url = url.rstrip("/")
+        self._connection = Connection(self._url, token, timeout, retries)
+        self._guard = Guard(
+            "teo.integrations.remote.RemoteRewriter",
+            on_error,
+            timeout,
+            catches=RemoteError,
+            slow=partial(_too_slow, self._url),
+        )
+
+    @property
+    def failures(self) -> int:
+        """How many utterances came back as they were because the server failed."""
+        return self._guard.failures
+
+    @property
+    def name(self) -> str:
+        """The name of the server's model; asked for anew each time, as the other properties."""
+        return str(self._state("model"))
+
+    @property
+    def variant(self) -> str:
+        """The pipeline's name."""
+        return str(self._state("variant"))
+
+    @property
+    def threshold(self) -> float:
+        """The confidence below which an utterance is kept, unless its language has its own or a call says otherwise."""
+        return float(self._state("threshold"))
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The thresholds of the languages that have their own."""
+        return dict(self._state("thresholds"))
+
+    @property
+    def source_limit(self) -> int:
+        """How many tokens of a dialogue the model reads."""
+        return int(self._state("source_limit"))
 
     def rewrite(
         self,
@@ -42,68 +84,128 @@ class RemoteRewriter:
         *,
         messages: Sequence[Mapping[str, Any]] | None = None,
         min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
     ) -> Rewrite:
         """Return the rewrite of an utterance after its history, or of the last of some chat messages."""
-        turns = {"history": [] if history is None else history, "utterance": utterance}
-        row = turns if messages is None else {"messages": messages}
-        return self.rewrite_many([Dialogue.from_row(row)], min_confidence=min_confidence)[0]
+        if messages is not None:
+            if history is not None or utterance is not None:
+                raise InputError("messages: expected either messages or history and utterance, found both")
+            dialogue = Dialogue.from_messages(messages)
+        elif utterance is None:
+            raise InputError(
+                "utterance: missing; call rewrite(history=[...], utterance='...') or rewrite(messages=[...])"
+            )
+        else:
+            dialogue = Dialogue.from_turns(() if history is None else history, utterance)
+        answers = self.try_many([dialogue], min_confidence=min_confidence, truncation=truncation, n_best=n_best)
+        return _raised(answers[0])
+
+    async def arewrite(
+        self,
+        history: Sequence[str] | None = None,
+        utterance: str | None = None,
+        *,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> Rewrite:
+        """Return what `rewrite` does, from a thread, so that the event loop goes on."""
+        options = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+        call = partial(self.rewrite, history, utterance, messages=messages, **options)  # type: ignore[arg-type]
+        return await asyncio.to_thread(call)
 
     def rewrite_many(
         self,
-        dialogues: Sequence[Dialogue],
+        dialogues: Iterable[DialogueLike],
         batch_size: int = 32,
         *,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
+        n_best: int = 1,
     ) -> list[Rewrite]:
         """Return the rewrites of many dialogues, in order, asked for `batch_size` at a time."""
-        results: list[Rewrite] = []
-        for start in range(0, len(dialogues), batch_size):
-            part = dialogues[start : start + batch_size]
-            items = [{"history": list(dialogue.history), "utterance": dialogue.utterance} for dialogue in part]
-            body: dict[str, Any] = {"items": items, "truncation": truncation}
-            if min_confidence is not None:
-                body["min_confidence"] = min_confidence
-            records = self._post(body).get("items")
-            if not isinstance(records, list) or len(records) != len(part):
-                raise RemoteError(f"{self._url}: expected {len(part)} records, found something else")
-            results += [read_record(record) for record in records]
+        answers = self.try_many(
+            dialogues, batch_size, min_confidence=min_confidence, truncation=truncation, n_best=n_best
+        )
+        return [_raised(answer, f"dialogues[{number}]: ") for number, answer in enumerate(answers)]
+
+    def try_many(
+        self,
+        dialogues: Iterable[DialogueLike],
+        batch_size: int = 32,
+        *,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> list[Rewrite | TeoError]:
+        """Return what `rewrite_many` does, with the error of a dialogue that cannot be rewritten in its place."""
+        if batch_size < 1:
+            raise InputError(f"batch_size: expected at least 1, found {batch_size}")
+        # Only what differs from the server's own defaults is sent.
+        settings = {
+            "min_confidence": (min_confidence, None),
+            "truncation": (truncation, "oldest"),
+            "n_best": (n_best, 1),
+        }
+        options = {name: value for name, (value, default) in settings.items() if value != default}
+        results: list[Rewrite | TeoError] = []
+        asked: list[tuple[int, Dialogue]] = []
+        for number, row in enumerate(dialogues):
+            try:
+                dialogue = row if isinstance(row, Dialogue) else Dialogue.from_row(row)
+            except InputError as error:
+                results.append(error)
+            else:
+                results.append(Rewrite(dialogue.utterance))
+                asked.append((number, dialogue))
+        for start in range(0, len(asked), batch_size):
+            part = asked[start : start + batch_size]
+            answers = self._guard.answer([dialogue for _, dialogue in part], partial(self._ask, options=options))
+            for (number, _), answer in zip(part, answers, strict=True):
+                results[number] = answer
         return results
 
-    def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the server's answer; a busy server is waited for, its refusal is an error with its own sentence."""
-        request = urllib.request.Request(self._url, json.dumps(body).encode(), self._headers)
-        for attempt in range(self._retries + 1):
-            try:
-                with urllib.request.urlopen(request, timeout=self._timeout) as response:
-                    answer = json.load(response)
-                    return answer if isinstance(answer, dict) else {}
-            except urllib.error.HTTPError as error:
-                with error:
-                    if error.code not in _BUSY or attempt == self._retries:
-                        raise _refusal(error) from None
-                time.sleep(min(2**attempt * 0.25, 5))
-            except (OSError, ValueError) as error:
-                raise RemoteError(
-                    f"{self._url}: the server cannot be reached ({error}); is teo serve running?"
-                ) from error
-        raise RemoteError(f"{self._url}: no answer")
+    def _ask(self, dialogues: Sequence[Dialogue], options: Mapping[str, Any]) -> list[Rewrite | TeoError]:
+        """Return the server's answers; where it refuses a request for some dialogues, the others are asked again."""
+        items = [{"history": list(dialogue.history), "utterance": dialogue.utterance} for dialogue in dialogues]
+        try:
+            records = self._connection.request("/v1/rewrite", {"items": items, **options}).get("items")
+        except RefusedError as refusal:
+            faults = {number: text for number, text in refusal.faults.items() if number < len(dialogues)}
+            if faults:
+                rest = [dialogue for number, dialogue in enumerate(dialogues) if number not in faults]
+                answers = iter(self._ask(rest, options) if rest else ())
+                return [InputError(faults[k]) if k in faults else next(answers) for k in range(len(dialogues))]
+            if refusal.status != 413:
+                raise
+            if len(dialogues) == 1:
+                return [refusal]
+            half = len(dialogues) // 2  # too much at once, though each may be small enough
+            return self._ask(dialogues[:half], options) + self._ask(dialogues[half:], options)
+        if not isinstance(records, list) or len(records) != len(dialogues):
+            raise RemoteError(f"{self._url}/v1/rewrite: expected {len(dialogues)} records, found something else")
+        return [read_record(record) for record in records]
+
+    def _state(self, key: str) -> Any:
+        """Return what the server tells of itself."""
+        state = self._guard.within(lambda: self._connection.request("/health"))
+        if key not in state:
+            raise RemoteError(f"{self._url}/health: expected '{key}' in the answer, found none; is the server older?")
+        return state[key]
 
 
-def read_record(record: Mapping[str, Any]) -> Rewrite:
-    """Return the rewrite that a record describes."""
-    try:
-        edits = EditScript(tuple(make_edit(edit["start"], edit["old"], edit["new"]) for edit in record["edits"]))
-        unread = Truncation(record["truncated"]["turns"], record["truncated"]["characters"])
-        return Rewrite(record["rewrite"], record["changed"], edits, record["operations"], record["confidence"], unread)
-    except (KeyError, TypeError) as error:
-        raise RemoteError(f"expected a rewrite's record, found one without {error}") from None
+def _too_slow(url: str, reason: str) -> RemoteError:
+    return RemoteError(f"{url}: {reason}")
 
 
-def _refusal(error: urllib.error.HTTPError) -> TeoError:
-    """Return the error that a server's problem JSON describes; a field's fault is the caller's."""
-    try:
-        detail = str(json.load(error)["detail"])
-    except (ValueError, KeyError, TypeError):
-        detail = str(error.reason)
-    return InputError(detail) if error.code in {400, 413, 422} else RemoteError(f"status {error.code}: {detail}")
+def _raised(answer: Rewrite | TeoError, where: str = "") -> Rewrite:
+    if isinstance(answer, InputError) and where:
+        raise InputError(f"{where}{answer}")
+    if isinstance(answer, TeoError):
+        raise answer
+    return answer
+
+
+__all__ = ["RemoteError", "RemoteRewriter"]
