@@ -69,6 +69,9 @@ function renderConfidence({ confidence, changed }, threshold) {
 }
 
 function renderAlternatives({ record, chosen, sent, oneOnly }, choose) {
+  // What is kept back has the confidence of the proposal, not of the utterance as it is.
+  const known = ({ rewrite, confidence }) =>
+    typeof confidence === "number" && !(record.reason === "unsure" && rewrite === sent.utterance);
   const listed = record.alternatives ?? [];
   const several = listed.length > 1;
   find("others").hidden = typeof record.confidence !== "number";
@@ -83,8 +86,7 @@ function renderAlternatives({ record, chosen, sent, oneOnly }, choose) {
     const text = make("span", "text", alternative.rewrite);
     text.dir = "auto";
     if (alternative.rewrite === sent.utterance) text.append(make("span", "hint same", say("asItIs")));
-    const sure = typeof alternative.confidence === "number" ? alternative.confidence.toFixed(2) : "";
-    button.append(text, make("span", "hint", sure));
+    button.append(text, make("span", "hint", known(alternative) ? alternative.confidence.toFixed(2) : ""));
     button.addEventListener("click", () => choose(index));
     const item = make("li");
     item.append(button);

@@ -173,7 +173,6 @@ function fail(failure) {
 
 /** Bring the answer into view where it is not: below the dialogue on a phone, or above what was scrolled past. */
 function reveal(element) {
-  find("result").scrollTop = 0;
   // A phone's keyboard would cover the answer.
   if (matchMedia("(pointer: coarse)").matches && document.activeElement?.tagName === "TEXTAREA") document.activeElement.blur();
   const box = element.getBoundingClientRect();

@@ -9,7 +9,7 @@ function operation(path, method, described) {
   const card = make("section", "card");
   const title = make("h2");
   title.append(make("span", "method", method.toUpperCase()), ` ${path}`);
-  card.append(title, make("p", "hint", described.description ?? described.summary ?? ""));
+  card.append(title, prose(described.description ?? described.summary ?? ""));
   const form = make("form", "fields");
   const parameters = (described.parameters ?? []).map((parameter) => field(form, parameter.name, make("input")));
   const content = described.requestBody?.content["application/json"];
@@ -34,6 +34,13 @@ function operation(path, method, described) {
   return card;
 }
 
+/** A paragraph in which what stands between back ticks is code. */
+function prose(text) {
+  const paragraph = make("p", "hint");
+  paragraph.append(...text.split("`").map((part, index) => (index % 2 ? make("code", "", part) : part)));
+  return paragraph;
+}
+
 function field(form, name, element) {
   const label = make("label", "", name);
   label.append(element);
@@ -51,6 +58,7 @@ function bodyField(form, content) {
     select.addEventListener("change", () => (area.value = pretty(examples[Number(select.value)].value)));
   }
   if (examples.length) area.value = pretty(examples[0].value);
+  area.rows = area.value.split("\n").length + 1;
   return field(form, "Body", area);
 }
 
