@@ -32,17 +32,26 @@ SCRIPT = {
 REACTIONS = frozenset({"Thank you very much!", "好的，谢谢你", "Hello!"})
 
 
-@dataclass(frozen=True, slots=True)
-class Reasoned(Rewrite):
-    """A record that says why an utterance was kept."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _WithReason(Rewrite):
+    """A record that says why an utterance was kept; equal to one that says all the rest."""
 
     reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return Rewrite.to_dict(self) | {"reason": self.reason}
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rewrite) and other.to_dict() | {"reason": self.reason} == self.to_dict()
 
-def keep(dialogue: Dialogue, reason: str, **record: Any) -> Reasoned:
+    __hash__ = None  # type: ignore[assignment]
+
+
+# A package whose own record has the field needs no other.
+Reasoned: Any = Rewrite if "reason" in Rewrite.__dataclass_fields__ else _WithReason
+
+
+def keep(dialogue: Dialogue, reason: str, **record: Any) -> Rewrite:
     """The record of an utterance that was kept; without a confidence where no model was asked."""
     confidence = 0.75 if reason == "complete" else None
     return Reasoned(dialogue.utterance, **({"confidence": confidence} | record), reason=reason)
