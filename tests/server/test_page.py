@@ -349,6 +349,18 @@ def test_other_rewrites_are_listed_and_one_is_chosen(open_page: Callable[..., An
     assert page.is_hidden("#others")
 
 
+def test_the_confidence_of_a_proposal_is_not_shown_beside_the_utterance_as_it_is(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    write(page, "I met Ada Lovelace.", "maybe he did")
+    page.click("#rewrite")
+    page.click("#more")
+    page.wait_for_selector("#alternatives li")
+    first, second = page.locator(".alternative").all_inner_texts()[:2]
+    assert "as it is" in first
+    assert "0.25" not in first
+    assert "0.10" in second
+
+
 def test_a_model_that_gives_one_rewrite_says_so_and_the_answer_stays(open_page: Callable[..., Any]) -> None:
     class OneOnly(FakeRewriter):
         def try_many(self, *args: Any, n_best: int = 1, **options: Any) -> Any:
@@ -403,6 +415,23 @@ def test_enter_that_ends_a_composition_does_not_send(open_page: Callable[..., An
     assert rewriter.batches == []
     page.evaluate(press, {"key": "Enter", "bubbles": True, "cancelable": True})
     page.wait_for_selector("#text ins")
+
+
+def test_enter_that_accepts_an_input_methods_text_does_not_send(open_page: Callable[..., Any]) -> None:
+    rewriter = FakeRewriter()
+    page = open_page(rewriter=rewriter, language="zh-CN")
+    write(page, "我见到了乔峰", "他在")
+    page.focus("#turn-1")
+    page.keyboard.press("End")
+    method = page.context.new_cdp_session(page)
+    method.send("Input.imeSetComposition", {"text": "na", "selectionStart": 2, "selectionEnd": 2})
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(200)
+    assert rewriter.batches == [], "the input method is still composing"
+    method.send("Input.insertText", {"text": "哪"})
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#text ins")
+    assert rewriter.batches[0][0].utterance.strip() == "他在哪", "an input method would have swallowed the first Enter"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ RowId = Annotated[
 ]
 TruncationRule = Annotated[
     Literal["oldest", "error"],
-    Field(description="Dialogues longer than the model reads: leave out the oldest turns, or refuse."),
+    Field(description="Dialogues longer than the model reads: leave out what does not fit and count it, or refuse."),
 ]
 SeveralRewrites = Annotated[
     int,
