@@ -32,6 +32,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, A
     """What would have been run."""
     calls: list[tuple[Any, Any, dict[str, Any]]] = []
     monkeypatch.setattr(running, "_build", lambda choice, settings: choice)
+    monkeypatch.setattr(running, "require_free_port", lambda host, port: port)
     monkeypatch.setattr(running, "_run", lambda app, settings, **options: calls.append((app, settings, options)))
     return calls
 
@@ -48,7 +49,7 @@ def test_options_become_settings(started: list[Any]) -> None:
     result = run(
         *["--port", "9", "--model", "m", "--variant", "fast", "--threads", "2", "--max-body", "10", "--max-items", "3"],
         *["--max-turns", "4", "--max-characters", "5", "--max-queue", "6", "--max-batch", "7", "--window-ms", "0"],
-        *["--request-timeout", "8", "--log-text"],
+        *["--request-timeout", "8", "--log-text", "--cors-origin", "https://a.org", "--cors-origin", "*"],
         env={"TEO_TOKEN": "secret"},
     )
     assert result.exit_code == 0, result.output
@@ -56,7 +57,7 @@ def test_options_become_settings(started: list[Any]) -> None:
     assert choice == running.ModelChoice("m", "fast", 2)
     assert settings == ServerSettings(
         token="secret", max_body=10, max_items=3, max_turns=4, max_characters=5, max_queue=6, max_batch=7,
-        window_ms=0, request_timeout=8, log_text=True,
+        window_ms=0, request_timeout=8, log_text=True, cors_origins=("https://a.org", "*"),
     )  # fmt: skip
     assert options["port"] == 9
 

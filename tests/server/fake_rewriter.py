@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from teo.alignment import derive_edits
@@ -13,11 +14,12 @@ from teo.dialogue import Dialogue
 from teo.edits import EditScript, format_operations, make_edit
 from teo.errors import InputError, TeoError
 from teo.layouts import Truncation
-from teo.result import Rewrite
+from teo.result import Alternative, Rewrite
 
 PRONOUN = re.compile(r"\b(?:he|she|him)\b|他|她")
 NAME = re.compile(r"[A-Z][a-z]+(?: [A-Z][a-z]+)+|乔峰|段誉|西安")
 MOST_TURNS = 50
+LONGEST = 2000
 SCRIPT = {
     "When did he die?": "When did Pierre Curie die?",
     "What about Saturday?": "What about booking a table at Luigi's for Saturday?",
@@ -27,6 +29,45 @@ SCRIPT = {
     "为什么喜欢": "为什么喜欢吃火锅",
 }
 """What the page's samples are rewritten to."""
+REACTIONS = frozenset({"Thank you very much!", "好的，谢谢你", "Hello!"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WithReason(Rewrite):
+    """A record that says why an utterance was kept; equal to one that says all the rest."""
+
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return Rewrite.to_dict(self) | {"reason": self.reason}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rewrite) and other.to_dict() | {"reason": self.reason} == self.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+# A package whose own record has the field needs no other.
+Reasoned: Any = Rewrite if "reason" in Rewrite.__dataclass_fields__ else _WithReason
+
+
+def keep(dialogue: Dialogue, reason: str, **record: Any) -> Rewrite:
+    """The record of an utterance that was kept; without a confidence where no model was asked."""
+    confidence = 0.75 if reason == "complete" else None
+    return Reasoned(dialogue.utterance, **({"confidence": confidence} | record), reason=reason)
+
+
+def reason_to_keep(dialogue: Dialogue) -> str | None:
+    """Why no model is asked; None where it is."""
+    text, before = dialogue.utterance, any(turn.strip() for turn in dialogue.history)
+    rules = {
+        "empty": not text.strip(),
+        "reaction": text in REACTIONS,
+        "code": text.startswith("`"),
+        "too-long": len(text) > LONGEST,
+        "no-history": not before,
+    }
+    return next((reason for reason, holds in rules.items() if holds), None)
 
 
 class FakeRewriter:
@@ -71,6 +112,7 @@ class FakeRewriter:
         *,
         min_confidence: float | None = None,
         truncation: str = "oldest",
+        n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
         self.batches.append(list(dialogues))
         self.threads.add(threading.current_thread().name)
@@ -79,7 +121,25 @@ class FakeRewriter:
         if any("explode" in one.utterance for one in dialogues):
             raise RuntimeError("secret words of a user")
         threshold = self.threshold if min_confidence is None else min_confidence
-        return [self._one(one, threshold, truncation) for one in dialogues]
+        results = [self._one(one, threshold, truncation) for one in dialogues]
+        return [self._list(one, n_best) for one in results] if n_best > 1 else results
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def _list(self, result: Rewrite | TeoError, count: int) -> Rewrite | TeoError:
+        """The record with alternatives: the same words, and one more sign for each further one."""
+        if isinstance(result, TeoError):
+            return result
+        own = Alternative(result.rewrite, result.edits, result.operations, result.confidence)
+        if result.confidence is None:
+            return replace(result, alternatives=(own,))
+        end = len(result.rewrite)
+        others = [
+            Alternative(f"{result.rewrite}{'!' * k}", EditScript((make_edit(end, "", "!" * k),)), f"[I] {'!' * k}", 0.1)
+            for k in range(1, count)
+        ]
+        return replace(result, alternatives=(own, *others))
 
     def _one(self, dialogue: Dialogue, threshold: float, truncation: str) -> Rewrite | TeoError:
         unread = Truncation(
@@ -87,15 +147,19 @@ class FakeRewriter:
         )
         if unread and truncation == "error":
             return InputError(f"history: expected a dialogue of at most {MOST_TURNS} turns")
+        reason = reason_to_keep(dialogue)
+        if reason:
+            characters = len(dialogue.utterance) if reason == "too-long" else 0
+            return keep(dialogue, reason, truncated=Truncation(0, characters))
         names = [match.group() for turn in dialogue.history[-MOST_TURNS:] for match in NAME.finditer(turn)]
         if dialogue.utterance in SCRIPT:
             script = derive_edits(dialogue.utterance, SCRIPT[dialogue.utterance])
-            return Rewrite(
+            return Reasoned(
                 script.apply(dialogue.utterance), True, script, format_operations(script.operations), 0.93, unread
             )
         match = PRONOUN.search(dialogue.utterance)
         if match is None or not names:
-            return Rewrite(dialogue.utterance, truncated=unread)
+            return keep(dialogue, "complete", truncated=unread)
         edits = [make_edit(match.start(), match.group(), names[-1])]
         if "who acted" in dialogue.utterance and len(names) > 1:
             edits.append(make_edit(dialogue.utterance.index("who acted") + 9, "", f" as {names[0]}"))
@@ -103,5 +167,5 @@ class FakeRewriter:
         operations = format_operations(script.operations)
         confidence = 0.25 if "maybe" in dialogue.utterance else 0.875
         if confidence < threshold:
-            return Rewrite(dialogue.utterance, False, EditScript(), operations, confidence, unread)
-        return Rewrite(script.apply(dialogue.utterance), True, script, operations, confidence, unread)
+            return keep(dialogue, "unsure", operations=operations, confidence=confidence, truncated=unread)
+        return Reasoned(script.apply(dialogue.utterance), True, script, operations, confidence, unread)

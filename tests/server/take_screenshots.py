@@ -7,28 +7,61 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Browser, sync_playwright
 
 LARGEST = 200_000
 
 
-def take(browser: Browser, url: str, path: Path, *, width: int, scheme: str, language: str, sample: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is to be seen on one picture."""
+
+    name: str
+    sample: str
+    width: int = 1240
+    scheme: Literal["light", "dark"] = "light"
+    language: str = "en-US"
+    others: bool = False
+    """Whether the other rewrites are listed."""
+
+    @property
+    def phone(self) -> bool:
+        return self.width < 500
+
+
+PICTURES = [
+    Picture("page-wide", "joker"),
+    Picture("page-dark", "curie", scheme="dark", others=True),
+    Picture("page-phone", "zhou", width=390, language="zh-CN"),
+    Picture("page-kept", "table", others=True),
+]
+
+
+def take(browser: Browser, url: str, path: Path, picture: Picture) -> None:
     """Take one picture, with the last edit explained where there is room for a pointer."""
     context = browser.new_context(
-        viewport={"width": width, "height": 760},
-        color_scheme=scheme,
-        locale=language,  # type: ignore[arg-type]
+        viewport={"width": picture.width, "height": 844 if picture.phone else 800},
+        color_scheme=picture.scheme,
+        locale=picture.language,
+        reduced_motion="reduce",
+        is_mobile=picture.phone,
+        has_touch=picture.phone,
     )
     page = context.new_page()
     page.goto(url)
-    page.click(f'[data-sample="{sample}"]')
+    page.click(f'[data-sample="{picture.sample}"]')
     page.wait_for_selector("#answer:not([hidden])")
-    if width > 500 and page.locator("#text .edit").count():
+    if picture.others:
+        page.click("#more")
+        page.wait_for_selector("#others-note:not(:empty)")
+    elif not picture.phone and page.locator("#text .edit").count():
         page.locator("#text .edit").last.hover()
     page.wait_for_timeout(300)
-    page.screenshot(path=path, full_page=True)
+    page.screenshot(path=path, full_page=not picture.phone)  # on a phone: what is in view after the answer came
     context.close()
     if path.stat().st_size > LARGEST:
         raise SystemExit(f"{path}: expected at most {LARGEST} bytes, found {path.stat().st_size}")
@@ -39,9 +72,8 @@ def main(url: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        take(browser, url, folder / "page-wide.png", width=1240, scheme="light", language="en-US", sample="joker")
-        take(browser, url, folder / "page-phone.png", width=390, scheme="light", language="zh-CN", sample="zhou")
-        take(browser, url, folder / "page-dark.png", width=1240, scheme="dark", language="en-US", sample="curie")
+        for picture in PICTURES:
+            take(browser, url, folder / f"{picture.name}.png", picture)
         browser.close()
 
 

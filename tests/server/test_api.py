@@ -26,6 +26,7 @@ RECORD = {
     ],
     "operations": "[D] he [R] Ben Affleck [I] as Bruce Wayne",
     "confidence": 0.875,
+    "reason": None,
     "truncated": {"turns": 0, "characters": 0},
 }
 CHAT = "/v1/chat/completions"
@@ -154,6 +155,12 @@ BAD_FIELDS: list[tuple[Any, str, str]] = [
     ),
     ({"utterance": "y", "min_confidence": 1.5}, "min_confidence", "expected a number from 0 to 1, found 1.5"),
     ({"utterance": "y", "min_confidence": "1"}, "min_confidence", "expected a number from 0 to 1, found a string"),
+    ({"utterance": "y", "n_best": 0}, "n_best", "expected an integer from 1 to 16, found 0"),
+    ({"utterance": "y", "n_best": 17}, "n_best", "expected an integer from 1 to 16, found 17"),
+    ({"utterance": "y", "n_best": "2"}, "n_best", "expected an integer from 1 to 16, found a string"),
+    ({"utterance": "y", "n_best": True}, "n_best", "expected an integer from 1 to 16, found true or false"),
+    ({"items": [{"utterance": "y", "id": 1.5}]}, "items[0].id", "expected a string or an integer, found a number"),
+    ({"utterance": "y", "id": {"a": 1}}, "id", "expected a string or an integer, found an object"),
     ({"utterance": "y", "truncation": "x"}, "truncation", "expected 'oldest' or 'error', found a string"),
 ]
 
@@ -342,7 +349,7 @@ def test_with_a_token_only_its_bearers_are_served(ask: Ask, header: str | None, 
             assert "secret" not in answer.text
 
 
-@pytest.mark.parametrize("path", ["/", "/health", "/openapi.json", "/static/app.js"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/health", "/openapi.json", "/static/app.js"])
 def test_what_holds_no_text_needs_no_token(ask: Ask, path: str) -> None:
     assert ask("GET", path, server={"token": "secret"}).status_code == 200
 
@@ -370,7 +377,7 @@ def test_health_names_the_model(ask: Ask) -> None:
     answer = ask("GET", "/health").json()
     assert answer | {"version": ""} == {
         "status": "ok", "version": "", "model": "fake", "variant": "rule",
-        "threshold": 0.5, "thresholds": {"zh": 0.5}, "queue": 0,
+        "threshold": 0.5, "thresholds": {"zh": 0.5}, "queue": 0, "token_required": False,
     }  # fmt: skip
 
 

@@ -79,9 +79,9 @@ def test_a_sender_of_too_much_gets_to_read_why(live_server: Callable[..., Any]) 
 
 
 def test_a_server_told_to_stop_finishes_what_is_in_flight(process_server: Callable[..., Any]) -> None:
-    with process_server(seconds=0.6, max_batch=2) as (url, process), concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with process_server(seconds=1.0, max_batch=2) as (url, process), concurrent.futures.ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(httpx.post, f"{url}/v1/rewrite", json=BODY, timeout=20) for _ in range(5)]
-        assert until(lambda: waiting(url) >= 1)
+        assert until(lambda: waiting(url) >= 3), "all are in: at most two with the model, the others behind them"
         process.send_signal(signal.SIGTERM)
         assert [one.result().json().get("rewrite") for one in asked] == [REWRITE] * 5
         _, log = process.communicate(timeout=20)
@@ -97,24 +97,64 @@ def children(pid: int) -> list[int]:
     return [one for one, path in lines.items() if path.exists() and b"spawn_main" in path.read_bytes()]
 
 
-def test_the_command_serves_with_several_workers_that_share_token_and_counts(tmp_path: Path) -> None:
+def start_command(folder: Path, *arguments: str, stderr: int = subprocess.PIPE, **env: str) -> Any:
+    """`teo serve` as a process: every process of the server, the workers too, loads the fake rewriter."""
     here = Path(__file__).parent
-    # Every process of the server, the workers too, loads the fake rewriter in place of a model.
-    (tmp_path / "sitecustomize.py").write_text(
+    (folder / "sitecustomize.py").write_text(
         "from fake_rewriter import FakeRewriter\nfrom teo.rewriter import Rewriter\n"
         "Rewriter.from_pretrained = classmethod(lambda cls, *args, **options: FakeRewriter())\n"
     )
-    paths = [str(tmp_path), str(here), str(here.parents[1] / "src")]
+    paths = [str(folder), str(here), str(here.parents[1] / "src")]
+    return subprocess.Popen(
+        [sys.executable, "-m", "teo", "serve", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **env},
+    )
+
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    code = "import typer; from teo.cli.serve import serve; typer.run(serve)"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "--port", str(port), "--workers", "2"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TEO_TOKEN": "secret"},
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_port_in_use_is_one_plain_line_and_an_exit_status(tmp_path: Path, workers: str) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        process = start_command(tmp_path, "--port", str(port), "--workers", workers)
+        out, log = process.communicate(timeout=30)
+    assert (process.returncode, out) == (2, "")
+    assert log == (
+        f"teo: port: {port} on 127.0.0.1 is in use already; stop what uses it, or choose another with --port\n"
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
+def test_on_a_terminal_a_plain_line_says_where_to_look(tmp_path: Path) -> None:
+    port, (reader, terminal) = free_port(), os.openpty()
+    url = f"http://127.0.0.1:{port}"
+    process = start_command(tmp_path, "--port", str(port), stderr=terminal)
+    os.close(terminal)
+    try:
+        assert until(lambda: is_up(url), 40)
+        assert httpx.post(f"{url}/v1/rewrite", json=BODY).json()["rewrite"] == REWRITE
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    lines = os.read(reader, 65536).decode().splitlines()
+    os.close(reader)
+    assert lines[0] == f"teo is serving {url} (API: /docs; Ctrl+C stops it)"
+    assert [json.loads(line)["event"] for line in lines[1:]] == ["request"], "and nothing about processes"
+
+
+def test_the_command_serves_with_several_workers_that_share_token_and_counts(tmp_path: Path) -> None:
+    port = free_port()
+    process = start_command(tmp_path, "--port", str(port), "--workers", "2", TEO_TOKEN="secret")
     url, bearer = f"http://127.0.0.1:{port}", {"authorization": "Bearer secret"}
     try:
         assert until(lambda: is_up(url), 40)

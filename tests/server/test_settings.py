@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
 
 from teo.errors import ConfigError, InputError
-from teo.server.run import ModelChoice, read_plan, write_plan
+from teo.server.run import ModelChoice, address_of, read_plan, require_free_port, write_plan
 from teo.server.settings import ServerSettings, is_loopback, require_safe_bind
 
 
@@ -21,6 +22,11 @@ from teo.server.settings import ServerSettings, is_loopback, require_safe_bind
         (
             {"max_queue": 10, "max_items": 20},
             "max_queue: expected at least max_items (20), found 10; a full request must fit into an empty queue",
+        ),
+        (
+            {"cors_origins": ("https://a.example.org/",)},
+            "cors_origins: expected an origin such as https://chat.example.org, or *; found 'https://a.example.org/' "
+            "(scheme, host and port only, no path and no slash at the end)",
         ),
         ({"token": ""}, "token: expected visible ASCII characters, found none or others; a header must hold it"),
         ({"token": "naïve"}, "token: expected visible ASCII characters, found none or others; a header must hold it"),
@@ -65,7 +71,55 @@ def test_without_a_token_only_loopback_is_bound(host: str, loopback: bool) -> No
 
 def test_workers_get_the_same_settings_and_the_token_apart() -> None:
     choice = ModelChoice("models/mine", "fast", 2)
-    settings = ServerSettings(token="secret", max_batch=7, log_text=True)
+    settings = ServerSettings(token="secret", max_batch=7, log_text=True, cors_origins=("http://localhost:3000", "*"))
     plan = write_plan(choice, settings)
     assert "secret" not in plan
     assert read_plan(plan, "secret") == (choice, settings)
+
+
+# ---- the port ----
+
+
+def test_a_free_port_is_taken_as_it_is_and_zero_is_any() -> None:
+    chosen = require_free_port("127.0.0.1", 0)
+    assert chosen > 0
+    assert require_free_port("127.0.0.1", chosen) == chosen
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "message"),
+    [
+        ("no-such-host.invalid", 8000, "host: expected an address of this machine, found 'no-such-host.invalid'"),
+        ("192.0.2.1", 8000, "host: 192.0.2.1 is not an address of this machine; use 127.0.0.1, or 0.0.0.0"),
+    ],
+)
+def test_a_host_that_is_not_here_is_refused_by_name(host: str, port: int, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        require_free_port(host, port)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_port_in_use_is_refused_by_name() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(InputError) as caught:
+            require_free_port("127.0.0.1", port)
+    assert str(caught.value) == (
+        f"port: {port} on 127.0.0.1 is in use already; stop what uses it, or choose another with --port"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("localhost", "http://localhost:80"),
+        ("::1", "http://[::1]:80"),
+        ("0.0.0.0", "http://127.0.0.1:80"),
+        ("::", "http://[::1]:80"),
+    ],
+)
+def test_the_address_is_one_to_open(host: str, address: str) -> None:
+    assert address_of(host, 80) == address

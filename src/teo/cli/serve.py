@@ -6,11 +6,15 @@ from typing import Annotated
 
 import typer
 
+from teo.server.settings import DEFAULT_HOST, DEFAULT_PORT, ServerSettings
+
+_DEFAULTS = ServerSettings()
+
 
 def serve(
     *,
-    host: Annotated[str, typer.Option(help="Address to bind to.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to bind to.", min=0, max=65535)] = 8000,
+    host: Annotated[str, typer.Option(help="Address to bind to.")] = DEFAULT_HOST,
+    port: Annotated[int, typer.Option(help="Port to bind to.", min=0, max=65535)] = DEFAULT_PORT,
     workers: Annotated[int, typer.Option(help="Processes, each with the model loaded.", metavar="N", min=1)] = 1,
     model: Annotated[
         str | None, typer.Option(help="A model folder or a hub id; the embedded model without it.", metavar="MODEL")
@@ -29,34 +33,46 @@ def serve(
     allow_anonymous: Annotated[
         bool, typer.Option("--allow-anonymous", help="Bind to other than loopback without a token.")
     ] = False,
-    max_body: Annotated[int, typer.Option(help="Bytes of a request; more: 413.", metavar="N", min=1)] = 1 << 20,
-    max_items: Annotated[int, typer.Option(help="Dialogues of a request; more: 413.", metavar="N", min=1)] = 256,
-    max_turns: Annotated[int, typer.Option(help="Turns of a dialogue; more: 413.", metavar="N", min=1)] = 1000,
+    cors_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Let pages of this origin call the server from a browser; may be repeated.", metavar="URL"),
+    ] = None,
+    max_body: Annotated[
+        int, typer.Option(help="Bytes of a request; more: 413.", metavar="N", min=1)
+    ] = _DEFAULTS.max_body,
+    max_items: Annotated[
+        int, typer.Option(help="Dialogues of a request; more: 413.", metavar="N", min=1)
+    ] = _DEFAULTS.max_items,
+    max_turns: Annotated[
+        int, typer.Option(help="Turns of a dialogue; more: 413.", metavar="N", min=1)
+    ] = _DEFAULTS.max_turns,
     max_characters: Annotated[
         int, typer.Option(help="Characters of a dialogue; more: 413.", metavar="N", min=1)
-    ] = 100_000,
-    max_queue: Annotated[int, typer.Option(help="Dialogues that may wait; more: 429.", metavar="N", min=1)] = 1024,
-    max_batch: Annotated[int, typer.Option(help="Dialogues read at once.", metavar="N", min=1)] = 32,
+    ] = _DEFAULTS.max_characters,
+    max_queue: Annotated[
+        int, typer.Option(help="Dialogues that may wait; more: 429.", metavar="N", min=1)
+    ] = _DEFAULTS.max_queue,
+    max_batch: Annotated[int, typer.Option(help="Dialogues read at once.", metavar="N", min=1)] = _DEFAULTS.max_batch,
     window_ms: Annotated[
         float, typer.Option(help="How long an idle model waits for company, in ms.", metavar="MS", min=0)
-    ] = 3.0,
+    ] = _DEFAULTS.window_ms,
     request_timeout: Annotated[
         float, typer.Option(help="Seconds before a request is given up: 503.", metavar="S", min=0.001)
-    ] = 30.0,
+    ] = _DEFAULTS.request_timeout,
     log_text: Annotated[bool, typer.Option("--log-text", help="Write users' text into the logs.")] = False,
 ) -> None:
-    """Serve the rewriter over HTTP: POST /v1/rewrite, POST /v1/chat/completions, and a page at GET /.
+    """Serve the rewriter over HTTP: POST /v1/rewrite, POST /v1/chat/completions, /docs, and a page at GET /.
 
     Without a token it binds to loopback only. Logs are JSON lines on stderr, without users' text.
     """
     from teo.loading import require_runtime
     from teo.server.run import ModelChoice, require_server_libraries
     from teo.server.run import serve as run_server
-    from teo.server.settings import ServerSettings
 
     require_server_libraries()
     settings = ServerSettings(
         token=token or None,
+        cors_origins=tuple(cors_origin or ()),
         max_body=max_body,
         max_items=max_items,
         max_turns=max_turns,

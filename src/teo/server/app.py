@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import Body, FastAPI, Request
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
@@ -24,10 +26,11 @@ from teo.server.batching import (
     RewriteOptions,
     ServedRewriter,
 )
-from teo.server.chat import chat_completion, chat_events
-from teo.server.gate import Gate
+from teo.server.chat import chat_completion, chat_events, choice_texts, measure_usage
+from teo.server.description import CHAT_EXAMPLES, PROBLEMS, REWRITE_EXAMPLES, REWRITING_PROBLEMS, describe_api
+from teo.server.gate import Gate, needs_token
 from teo.server.metrics import ServerMetrics, outcome_of
-from teo.server.problems import MEDIA_TYPE, ProblemError, RecordResponse, from_error, install_handlers, too_large
+from teo.server.problems import ProblemError, RecordResponse, from_error, install_handlers, too_large
 from teo.server.schemas import (
     ChatCompletion,
     ChatRequest,
@@ -35,33 +38,19 @@ from teo.server.schemas import (
     Health,
     ItemsRecord,
     ItemsRequest,
-    ProblemRecord,
+    ModelList,
     RewriteRecord,
     RewriteRequest,
+    ServedModel,
     list_dialogues,
     read_dialogue,
     read_options,
+    write_record,
 )
 from teo.server.settings import ServerSettings
 from teo.version import __version__
 
 PAGE = Path(__file__).parent / "page"
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {
-        "description": text,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemRecord"}}},
-    }
-    for status, text in {
-        400: "The body is no JSON.",
-        401: "The token is missing or another.",
-        408: "The body did not arrive in time.",
-        413: "Over a limit: body, dialogues, turns or characters.",
-        415: "The body is not declared as JSON.",
-        422: "A field cannot be used; `errors` names it.",
-        429: "Too many dialogues wait; try again.",
-        503: "The model did not answer in time, or the server stops.",
-    }.items()
-}
 
 
 def create_app(rewriter: ServedRewriter, settings: ServerSettings | None = None) -> FastAPI:
@@ -87,10 +76,19 @@ def create_app(rewriter: ServedRewriter, settings: ServerSettings | None = None)
     )
     install_handlers(app)
     _add_rewriting(app, service)
+    _add_models(app, service)
     _add_state(app, service)
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
-    _describe_problems(app)
+    describe_api(app, needs_token, token_set=settings.token is not None)
     app.add_middleware(Gate, settings=settings, metrics=metrics)
+    if settings.cors_origins:  # outside the gate, so that a page can read why it was refused
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            expose_headers=["Retry-After", "Server-Timing", "X-Request-ID"],
+        )
     return app
 
 
@@ -163,8 +161,10 @@ class Service:
 def _add_rewriting(app: FastAPI, service: Service) -> None:
     """Add the addresses that rewrite."""
 
-    @app.post("/v1/rewrite", response_model=RewriteRecord | ItemsRecord, responses=_PROBLEMS, tags=["rewrite"])
-    async def rewrite(body: RewriteRequest, request: Request) -> Response:
+    @app.post("/v1/rewrite", response_model=RewriteRecord | ItemsRecord, responses=REWRITING_PROBLEMS, tags=["rewrite"])
+    async def rewrite(
+        body: Annotated[RewriteRequest, Body(openapi_examples=REWRITE_EXAMPLES)], request: Request
+    ) -> Response:
         """Rewrite the last utterance of one dialogue, or of several (`items`); the records keep their order."""
         listed, most = list_dialogues(body), service.settings.max_items
         if len(listed) > most:
@@ -172,7 +172,7 @@ def _add_rewriting(app: FastAPI, service: Service) -> None:
         paths = [path for path, _ in listed]
         dialogues = [_read(one, path) for path, one in listed]
         results, headers = await service.rewrite(request, dialogues, read_options(body), paths)
-        records = [result.to_dict() for result in results]
+        records = [write_record(one, result) for (_, one), result in zip(listed, results, strict=True)]
         return RecordResponse({"items": records} if isinstance(body, ItemsRequest) else records[0], headers=headers)
 
     streamed: dict[str, Any] = {"content": {"text/event-stream": {}}}
@@ -180,17 +180,39 @@ def _add_rewriting(app: FastAPI, service: Service) -> None:
     @app.post(
         "/v1/chat/completions",
         response_model=ChatCompletion,
-        responses={200: streamed, **_PROBLEMS},
+        responses={200: streamed, **REWRITING_PROBLEMS},
         tags=["rewrite"],
     )
-    async def chat_completions(body: ChatRequest, request: Request) -> Response:
+    async def chat_completions(
+        body: Annotated[ChatRequest, Body(openapi_examples=CHAT_EXAMPLES)], request: Request
+    ) -> Response:
         """Answer with the rewrite of the last message, for clients that speak the chat completion protocol."""
-        options = RewriteOptions(body.min_confidence)
-        results, headers = await service.rewrite(request, [_read(body, "")], options, [""])
-        completion = chat_completion(results[0], service.rewriter.name, request.scope["teo_request_id"])
+        options, dialogue = RewriteOptions(body.min_confidence, n_best=body.n or 1), _read(body, "")
+        (result,), headers = await service.rewrite(request, [dialogue], options, [""])
+        usage = await asyncio.to_thread(measure_usage, service.rewriter, dialogue, choice_texts(result))
+        completion = chat_completion(result, service.rewriter.name, request.scope["teo_request_id"], usage)
         if body.stream:
-            return StreamingResponse(chat_events(completion), media_type="text/event-stream", headers=headers)
-        return RecordResponse(completion.model_dump(), headers=headers)
+            with_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+            events = chat_events(completion, with_usage=with_usage)
+            return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+        return RecordResponse(completion, headers=headers)
+
+
+def _add_models(app: FastAPI, service: Service) -> None:
+    """Add the addresses at which clients of the chat protocol look for models."""
+    served = ServedModel(id=service.rewriter.name, created=int(time.time()))
+
+    @app.get("/v1/models", tags=["rewrite"], responses={401: PROBLEMS[401]})
+    async def models() -> ModelList:
+        """List the model that is served."""
+        return ModelList(data=[served])
+
+    @app.get("/v1/models/{model_id:path}", tags=["rewrite"], responses={s: PROBLEMS[s] for s in (401, 404, 422)})
+    async def model(model_id: str) -> ServedModel:
+        """Describe the model that is served."""
+        if model_id != served.id:
+            raise ProblemError(404, "not-found", f"model: expected '{served.id}', found another; see /v1/models")
+        return served
 
 
 def _add_state(app: FastAPI, service: Service) -> None:
@@ -199,6 +221,10 @@ def _add_state(app: FastAPI, service: Service) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
         return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return FileResponse(PAGE / "docs.html", headers={"Cache-Control": "no-cache"})
 
     @app.get("/health", tags=["state"])
     async def health() -> Health:
@@ -211,31 +237,15 @@ def _add_state(app: FastAPI, service: Service) -> None:
             threshold=rewriter.threshold,
             thresholds=rewriter.thresholds,
             queue=service.batcher.waiting,
+            token_required=service.settings.token is not None,
         )
 
     text: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
 
-    @app.get("/metrics", tags=["state"], response_class=Response, responses={200: text, 401: _PROBLEMS[401]})
+    @app.get("/metrics", tags=["state"], response_class=Response, responses={200: text, 401: PROBLEMS[401]})
     async def metrics() -> Response:
         """Give the counts and times in Prometheus' text form."""
         return Response(service.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _describe_problems(app: FastAPI) -> None:
-    """Put problem JSON into the description, in place of FastAPI's own form of errors."""
-    describe = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            schemas = describe()["components"]["schemas"]
-            schemas.pop("HTTPValidationError", None)
-            schemas.pop("ValidationError", None)
-            record = ProblemRecord.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas |= record.pop("$defs")
-            schemas["ProblemRecord"] = record
-        return app.openapi_schema or {}
-
-    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _read(body: DialogueBody | ChatRequest, path: str) -> Dialogue:

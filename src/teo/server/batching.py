@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from teo.dialogue import Dialogue
 from teo.errors import TeoError
@@ -51,8 +51,17 @@ class ServedRewriter(Protocol):
         *,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
+        n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
         """Return a rewrite for each dialogue, or its error in its place."""
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """A rewriter that can say how many of its model's tokens a text is."""
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,7 @@ class RewriteOptions:
 
     min_confidence: float | None = None
     truncation: TruncationRule = "oldest"
+    n_best: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +215,11 @@ class Batcher:
             key=lambda job: (abs(job.length - first.length), job.turn),
         )
         batch, longest = [first], first.length
+        # Each of several rewrites is a row of the search: a dialogue that asks for them fills as many places.
+        most = max(1, limits.max_batch // first.options.n_best)
         for job in like:
             wider = max(longest, job.length)
-            if len(batch) == limits.max_batch or wider * (len(batch) + 1) > limits.max_batch_characters:
+            if len(batch) == most or wider * (len(batch) + 1) > limits.max_batch_characters:
                 break
             batch.append(job)
             longest = wider
@@ -250,6 +262,7 @@ class Batcher:
                 len(dialogues),
                 min_confidence=options.min_confidence,
                 truncation=options.truncation,
+                n_best=options.n_best,
             )
             if len(results) != len(dialogues):
                 raise RuntimeError(f"expected {len(dialogues)} results of the model, found {len(results)}")

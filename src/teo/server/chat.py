@@ -4,33 +4,69 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from teo.dialogue import Dialogue
 from teo.result import Rewrite
-from teo.server.schemas import ChatChoice, ChatCompletion, ChatMessage, RewriteRecord
+from teo.server.batching import CountsTokens, ServedRewriter
+from teo.units import unit_texts
+
+Completion = dict[str, Any]
 
 
-def chat_completion(result: Rewrite, model: str, request_id: str) -> ChatCompletion:
-    """Return the completion whose message is the rewrite."""
-    return ChatCompletion(
-        id=f"chatcmpl-{request_id}",
-        created=int(time.time()),
-        model=model,
-        choices=[ChatChoice(message=ChatMessage(content=result.rewrite))],
-        teo=RewriteRecord.model_validate(result.to_dict()),
-    )
+def chat_completion(result: Rewrite, model: str, request_id: str, usage: dict[str, int]) -> Completion:
+    """Return the completion whose first choice is the rewrite, and whose others are its alternatives."""
+    choices = [
+        {"index": index, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        for index, text in enumerate(choice_texts(result))
+    ]
+    return {
+        "id": f"chatcmpl-{request_id}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": model,
+        "choices": choices,
+        "usage": usage,
+        "teo": result.to_dict(),
+    }
 
 
-def chat_events(completion: ChatCompletion) -> Iterator[str]:
-    """Yield the completion as server-sent events: the text, the end, and what the protocol closes with."""
-    base = {"id": completion.id, "created": completion.created, "model": completion.model}
-    text = completion.choices[0].message.content
-    deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": text}, None), ({}, "stop")]
-    for delta, finish in deltas:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        chunk: dict[str, Any] = {**base, "object": "chat.completion.chunk", "choices": [choice]}
-        if finish:
-            chunk["teo"] = completion.teo.model_dump()
-        yield f"data: {json.dumps(chunk)}\n\n"
+def choice_texts(result: Rewrite) -> list[str]:
+    """Return what a completion offers: the rewrite, or where several were asked for, all of them."""
+    return [one.rewrite for one in result.alternatives] or [result.rewrite]
+
+
+def measure_usage(rewriter: ServedRewriter, dialogue: Dialogue, texts: Sequence[str]) -> dict[str, int]:
+    """Return how many tokens were sent and answered: the model's own, or units where a rewriter cannot count."""
+    count: Callable[[str], int] = _count_units
+    if isinstance(rewriter, CountsTokens):
+        count = rewriter.count_tokens
+    sent, answered = sum(map(count, (*dialogue.history, dialogue.utterance))), sum(map(count, texts))
+    return {"prompt_tokens": sent, "completion_tokens": answered, "total_tokens": sent + answered}
+
+
+def chat_events(completion: Completion, *, with_usage: bool = False) -> Iterator[str]:
+    """Yield the completion as server-sent events: the texts, their ends, and what the protocol closes with."""
+    base = {name: completion[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    choices = completion["choices"]
+    for choice in choices:
+        yield _event({**base, "choices": [_delta(choice, choice["message"], None)]})
+    for choice in choices:
+        chunk = {**base, "choices": [_delta(choice, {}, choice["finish_reason"])]}
+        yield _event(chunk | {"teo": completion["teo"]} if choice is choices[-1] else chunk)
+    if with_usage:
+        yield _event({**base, "choices": [], "usage": completion["usage"]})
     yield "data: [DONE]\n\n"
+
+
+def _delta(choice: dict[str, Any], delta: dict[str, str], finish: str | None) -> dict[str, Any]:
+    return {"index": choice["index"], "delta": delta, "finish_reason": finish}
+
+
+def _event(chunk: dict[str, Any]) -> str:
+    return f"data: {json.dumps(chunk)}\n\n"
+
+
+def _count_units(text: str) -> int:
+    return len(unit_texts(text))

@@ -20,9 +20,9 @@ from teo.server.metrics import ServerMetrics
 from teo.server.problems import ProblemError, too_large
 from teo.server.settings import ServerSettings
 
-OPEN_PATHS = frozenset({"/", "/health", "/openapi.json"})
+OPEN_PATHS = frozenset({"/", "/docs", "/health", "/openapi.json"})
 """Addresses that need no token: they hold no user's text and cost nothing."""
-COUNTED_PATHS = OPEN_PATHS | {"/metrics", "/v1/rewrite", "/v1/chat/completions"}
+COUNTED_PATHS = OPEN_PATHS | {"/metrics", "/v1/rewrite", "/v1/chat/completions", "/v1/models"}
 """Addresses with a count of their own; others are counted together, so that callers cannot make up new counts."""
 SECURITY_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -40,7 +40,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 class Gate:
-    """ASGI middleware; the outermost, so that nothing goes by it."""
+    """ASGI middleware; nothing goes by it but a browser's question whether it may ask (CORS preflight)."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: ServerMetrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
@@ -75,7 +75,7 @@ class Gate:
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, answer: Send) -> None:
         """Pass a request on, if it has the token and its body is one to read."""
         path = scope["path"]
-        if self._settings.token is not None and not (path in OPEN_PATHS or path.startswith("/static/")):
+        if self._settings.token is not None and needs_token(path):
             require_token(headers, self._settings.token)
         if scope["method"] == "POST":
             body = await self._read_body(headers, receive)
@@ -149,6 +149,11 @@ class _Answer:
                 headers[name] = value
             headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
+
+
+def needs_token(path: str) -> bool:
+    """Return whether a server with a token asks for it at an address."""
+    return not (path in OPEN_PATHS or path.startswith("/static/"))
 
 
 def require_token(headers: Headers, token: str) -> None:

@@ -38,13 +38,17 @@ def describe_failure(error: BaseException, *, with_text: bool) -> dict[str, Any]
     return failure | {"message": str(root)} if with_text else failure
 
 
-def log_config(level: str = "INFO") -> dict[str, Any]:
-    """Return the logging set-up of a server, in the form of `logging.config.dictConfig`."""
+def log_config(level: str = "INFO", *, server_level: str | None = None) -> dict[str, Any]:
+    """Return the logging set-up of a server, in the form of `logging.config.dictConfig`.
+
+    `server_level`: that of the lines about starting and stopping, by default the same.
+    """
     own = {"handlers": ["stderr"], "level": level, "propagate": False}
+    server = server_level or level
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": "teo.server.logs.JsonFormatter"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}},
-        "loggers": {"teo.server": own, "uvicorn": own, "uvicorn.error": {"level": level}},
+        "loggers": {"teo.server": own, "uvicorn": own | {"level": server}, "uvicorn.error": {"level": server}},
     }

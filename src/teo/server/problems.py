@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from teo.errors import TeoError
+from teo.rewriter import MOST_ALTERNATIVES
 from teo.server.schemas import FORM_TAGS
 
 MEDIA_TYPE = "application/problem+json"
@@ -153,7 +154,9 @@ def _field(place: Sequence[str | int], *, tagged: bool) -> str:
             at_form = tagged and _ITEM.fullmatch(path) is not None
         elif at_form and part in FORM_TAGS:
             at_form = False
-        elif not (path.endswith(".content") and (part == "str" or part.startswith("list["))):
+        elif not (
+            path.rpartition(".")[2] in {"content", "id"} and (part in {"str", "int"} or part.startswith("list["))
+        ):
             name = part[:_LONGEST_NAME].encode("utf-8", "replace").decode()
             path += f".{name}" if path else name
     return path or "body"
@@ -170,10 +173,18 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return _SEVERAL_FORMS if several else "unknown field; see /openapi.json for those that there are"
     if kind in _SENTENCES:
         return _SENTENCES[kind]
-    if kind in {"greater_than_equal", "less_than_equal", "finite_number"}:
-        return f"expected a number from 0 to 1, found {given}"
-    expected = error["ctx"]["expected"] if kind == "literal_error" else _EXPECTED.get(kind, str(error["msg"]).lower())
-    return f"expected {expected}, found {_kind(given)}"
+    out_of_range = kind in {"greater_than_equal", "less_than_equal", "finite_number"}
+    if name in {"n_best", "n"}:
+        expected = f"an integer from 1 to {MOST_ALTERNATIVES}"
+    elif "id" in error["loc"][-2:]:
+        expected = "a string or an integer"
+    elif out_of_range:
+        expected = "a number from 0 to 1"
+    else:
+        expected = (
+            error["ctx"]["expected"] if kind == "literal_error" else _EXPECTED.get(kind, str(error["msg"]).lower())
+        )
+    return f"expected {expected}, found {given if out_of_range else _kind(given)}"
 
 
 _SEVERAL_FORMS = "expected either items, or messages, or history and utterance; found more than one of them"

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from teo.dialogue import Dialogue
 from teo.layouts import TruncationRule
+from teo.result import Rewrite
+from teo.rewriter import MOST_ALTERNATIVES
 from teo.server.batching import RewriteOptions
 
 MinConfidence = Annotated[
@@ -21,14 +23,27 @@ MinConfidence = Annotated[
         description="Keep utterances below this confidence as they are; the model's own threshold by default.",
     ),
 ]
+RowId = Annotated[
+    str | int | None, Field(default=None, description="A name of your own for the dialogue; its record has it too.")
+]
 Truncating = Annotated[
     TruncationRule,
-    Field(description="Dialogues longer than the model reads: leave out the oldest turns, or refuse."),
+    Field(description="Dialogues longer than the model reads: leave out what does not fit and count it, or refuse."),
 ]
+SeveralRewrites = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=MOST_ALTERNATIVES,
+        description="From 2 on, the record has so many `alternatives`, or as many as the model finds.",
+    ),
+]
+Reason = Literal["no-history", "empty", "reaction", "code", "too-long", "complete", "unsure"]
+"""Why an utterance was kept as it is."""
 
 
 class ContentPart(BaseModel):
-    """A part of a message; only parts of type text are read."""
+    """A part of a message; parts that hold text are read, images and the like are not."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     type: str
@@ -36,7 +51,7 @@ class ContentPart(BaseModel):
 
 
 class Message(BaseModel):
-    """A chat message; what users and assistants said is the dialogue, other roles are left out."""
+    """A chat message; what users and assistants said is the dialogue, system and tool messages are left out."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     role: str
@@ -47,8 +62,9 @@ class TurnsDialogue(BaseModel):
     """A dialogue as a list of turns and the utterance after them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    history: list[str] = Field(default=[], description="The turns so far, oldest first.")
+    history: list[str] | None = Field(default=[], description="The turns so far, oldest first.")
     utterance: str = Field(description="The utterance to complete.")
+    id: RowId
 
 
 class MessagesDialogue(BaseModel):
@@ -56,6 +72,7 @@ class MessagesDialogue(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     messages: list[Message] = Field(min_length=1)
+    id: RowId
 
 
 class TurnsRequest(TurnsDialogue):
@@ -63,6 +80,7 @@ class TurnsRequest(TurnsDialogue):
 
     min_confidence: MinConfidence
     truncation: Truncating = "oldest"
+    n_best: SeveralRewrites = 1
 
 
 class MessagesRequest(MessagesDialogue):
@@ -70,6 +88,7 @@ class MessagesRequest(MessagesDialogue):
 
     min_confidence: MinConfidence
     truncation: Truncating = "oldest"
+    n_best: SeveralRewrites = 1
 
 
 def _dialogue_form(value: Any) -> str:
@@ -96,6 +115,7 @@ class ItemsRequest(BaseModel):
     items: list[DialogueBody]
     min_confidence: MinConfidence
     truncation: Truncating = "oldest"
+    n_best: SeveralRewrites = 1
 
 
 RewriteRequest = Annotated[
@@ -108,6 +128,13 @@ FORM_TAGS = frozenset({"turns", "messages", "items"})
 """Names that stand in an error's place for the chosen form, not for a field."""
 
 
+class StreamOptions(BaseModel):
+    """What a stream is to hold besides the text."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+    include_usage: bool | None = None
+
+
 class ChatRequest(BaseModel):
     """A chat completion request; what concerns sampling is accepted and has no effect."""
 
@@ -115,6 +142,8 @@ class ChatRequest(BaseModel):
     model: str = Field(default="teo", description="Any name; the answer names the model that answered.")
     messages: list[Message] = Field(min_length=1)
     stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: SeveralRewrites | None = Field(default=None, description="Choices wanted: different rewrites, the best first.")
     min_confidence: MinConfidence
 
 
@@ -135,15 +164,30 @@ class TruncatedRecord(BaseModel):
     characters: int = Field(ge=0)
 
 
+class AlternativeRecord(BaseModel):
+    """One of several rewrites of an utterance."""
+
+    rewrite: str
+    edits: list[EditRecord]
+    operations: str = Field(description="What was proposed: [I] text, or [D] old [R] new.")
+    confidence: float | None = Field(ge=0, le=1)
+    score: float | None = Field(default=None, description="The log-probability of what the model wrote.")
+
+
 class RewriteRecord(BaseModel):
     """What became of one utterance; applying `edits` to it gives `rewrite`, character for character."""
 
+    id: str | int | None = Field(default=None, description="The dialogue's `id`, where it has one.")
     rewrite: str
     changed: bool
     edits: list[EditRecord]
-    operations: str = Field(description="What stage 1 proposed: [I] text, or [D] old [R] new.")
-    confidence: float = Field(ge=0, le=1)
+    operations: str = Field(description="What was proposed: [I] text, or [D] old [R] new; also where it was kept back.")
+    confidence: float | None = Field(ge=0, le=1, description="Null where no model was asked.")
+    reason: Reason | None = Field(default=None, description="Why the utterance was kept; null where it was changed.")
     truncated: TruncatedRecord
+    alternatives: list[AlternativeRecord] | None = Field(
+        default=None, description="With `n_best` from 2 on: different rewrites, this one first."
+    )
 
 
 class ItemsRecord(BaseModel):
@@ -160,11 +204,19 @@ class ChatMessage(BaseModel):
 
 
 class ChatChoice(BaseModel):
-    """The one choice that there is."""
+    """One of the rewrites; the first is that of the record."""
 
     index: int = 0
     message: ChatMessage
     finish_reason: Literal["stop"] = "stop"
+
+
+class Usage(BaseModel):
+    """What was sent and answered, in tokens of the model; words and Chinese characters where it cannot count."""
+
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+    total_tokens: int = Field(ge=0)
 
 
 class ChatCompletion(BaseModel):
@@ -175,7 +227,24 @@ class ChatCompletion(BaseModel):
     created: int
     model: str
     choices: list[ChatChoice]
+    usage: Usage
     teo: RewriteRecord
+
+
+class ServedModel(BaseModel):
+    """The model that is served, as clients of the chat protocol list it."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = Field(description="When the server was started, in seconds since 1970.")
+    owned_by: Literal["teo"] = "teo"
+
+
+class ModelList(BaseModel):
+    """The models that are served: one."""
+
+    object: Literal["list"] = "list"
+    data: list[ServedModel]
 
 
 class FieldProblem(BaseModel):
@@ -206,6 +275,7 @@ class Health(BaseModel):
     threshold: float
     thresholds: dict[str, float] = {}
     queue: int
+    token_required: bool = Field(default=False, description="Whether callers must send the server's token.")
 
 
 def list_dialogues(body: TurnsRequest | MessagesRequest | ItemsRequest) -> list[tuple[str, DialogueBody]]:
@@ -219,9 +289,15 @@ def read_dialogue(body: DialogueBody | ChatRequest) -> Dialogue:
     """Return the dialogue that a body of any form holds."""
     if isinstance(body, MessagesDialogue | ChatRequest):
         return Dialogue.from_messages([message.model_dump() for message in body.messages])
-    return Dialogue.from_turns(body.history, body.utterance)
+    return Dialogue.from_turns(body.history or [], body.utterance)
 
 
 def read_options(body: TurnsRequest | MessagesRequest | ItemsRequest) -> RewriteOptions:
     """Return what a request asks of the model."""
-    return RewriteOptions(body.min_confidence, body.truncation)
+    return RewriteOptions(body.min_confidence, body.truncation, body.n_best)
+
+
+def write_record(body: DialogueBody, result: Rewrite) -> dict[str, Any]:
+    """Return the record of a dialogue, with its id where it has one."""
+    named = {"id": body.id} if "id" in body.model_fields_set else {}
+    return named | result.to_dict()

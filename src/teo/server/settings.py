@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass, fields
 
 from teo.errors import ConfigError, InputError
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8000
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s?#]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +19,8 @@ class ServerSettings:
 
     token: str | None = None
     """Bearer token that callers must send; None: anyone who reaches the port may call."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may call this server from a browser, such as https://chat.example.org; `*`: any."""
     max_body: int = 1 << 20
     """Bytes of a request's body; more is answered 413."""
     max_items: int = 256
@@ -42,13 +49,19 @@ class ServerSettings:
     def __post_init__(self) -> None:
         for setting in fields(self):
             value = getattr(self, setting.name)
-            if isinstance(value, bool | str) or value is None:
+            if isinstance(value, bool | str | tuple) or value is None:
                 continue
             least = 0 if setting.name == "window_ms" else 1 if isinstance(value, int) else 0.001
             if not value >= least:
                 raise ConfigError(f"{setting.name}: expected at least {least}, found {value}")
         if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
             raise ConfigError("token: expected visible ASCII characters, found none or others; a header must hold it")
+        for origin in self.cors_origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise ConfigError(
+                    f"cors_origins: expected an origin such as https://chat.example.org, or *; found '{origin}' "
+                    "(scheme, host and port only, no path and no slash at the end)"
+                )
         if self.max_queue < self.max_items:
             raise ConfigError(
                 f"max_queue: expected at least max_items ({self.max_items}), found {self.max_queue}; "

@@ -1,33 +1,22 @@
-// The page: a dialogue in, one request, the record out. It keeps nothing but the choice of language and theme.
-import { copy } from "./copying.js";
-import { explain, make, renderEdits, renderOperations } from "./edits.js";
+// The page: a dialogue in, one request, the record out. It keeps the choice of language and theme, and the token until
+// the tab is closed.
+import { renderAnswer, shown, verdict } from "./answer.js";
+import { copy, copyWithoutStruck } from "./copying.js";
+import { make } from "./edits.js";
+import { isOneOnly, renderFailure } from "./failures.js";
 import { getLanguage, say, setLanguage } from "./i18n.js";
 import { SAMPLES } from "./samples.js";
 import { snippet } from "./snippets.js";
+import { recall, remember } from "./storage.js";
 import { explainEdits, hideTip } from "./tips.js";
+
+const SEVERAL = 5; // rewrites that are asked for where others are wanted
+const TWO_STAGES = new Set(["teo", "gold", "stage1", "rfis", "rerank"]); // pipelines whose first stage proposes
 
 const find = (id) => document.getElementById(id);
 const state = {
   turns: ["", ""], sample: "", form: "curl", request: null, answer: null, failure: null, health: null,
 };
-
-// ---- what is remembered, where the browser lets us ----
-
-function recall(key) {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-
-function remember(key, value) {
-  try {
-    localStorage.setItem(key, value);
-  } catch {
-    // A browser that stores nothing still works.
-  }
-}
 
 // ---- the dialogue ----
 
@@ -42,9 +31,11 @@ function turnElement(text, index) {
   const name = last ? say("utterance") : say("turn", { number: index + 1 });
   area.setAttribute("aria-label", name);
   area.placeholder = name;
+  area.enterKeyHint = "send";
   area.addEventListener("input", () => {
     state.turns[index] = area.value;
     fit(area);
+    if (last) find("busy").textContent = "";
     state.sample = "";
     renderSamples();
     dialogueChanged();
@@ -112,38 +103,47 @@ function body() {
 function dialogueChanged() {
   renderSnippet();
   const stale = state.answer !== null && JSON.stringify(body()) !== state.answer.asked;
-  find("text").classList.toggle("stale", stale);
-  if (state.answer) find("verdict").textContent = stale ? say("stale") : verdict(state.answer.record);
+  find("answer").classList.toggle("stale", stale);
+  if (state.answer) find("verdict").textContent = stale ? say("stale") : verdict(state.answer);
 }
 
 // ---- the request ----
 
-async function send() {
+/** Ask for a rewrite: `anyway`, however unsure the model is; `several`, with others beside it. */
+async function send({ anyway = false, several = false } = {}) {
   state.request?.abort();
-  const request = (state.request = new AbortController());
   const asked = body();
+  if (!asked.utterance.trim()) return askForText();
+  const request = (state.request = new AbortController());
   const headers = { "Content-Type": "application/json" };
-  if (find("token").value) headers.Authorization = `Bearer ${find("token").value}`;
+  const withToken = find("token").value !== "";
+  if (withToken) headers.Authorization = `Bearer ${find("token").value}`;
+  const sent = { ...asked, ...(anyway && { min_confidence: 0 }), ...(several && { n_best: SEVERAL }) };
   find("busy").textContent = say("working");
   const started = performance.now();
   try {
     const response = await fetch("/v1/rewrite", {
-      method: "POST", headers, body: JSON.stringify(asked), signal: request.signal,
+      method: "POST", headers, body: JSON.stringify(sent), signal: request.signal,
     });
     const milliseconds = performance.now() - started;
     const record = await response.json().catch(() => null);
     if (request.signal.aborted) return;
     if (response.ok && typeof record?.rewrite === "string") {
       const timing = response.headers.get("Server-Timing") ?? "";
-      show({ record, sent: asked, asked: JSON.stringify(asked), milliseconds, timing });
+      show({ record, sent: asked, asked: JSON.stringify(asked), anyway, chosen: 0, milliseconds, timing });
     } else {
-      fail(response.status, record);
+      fail({ status: response.status, problem: record, withToken });
     }
   } catch (error) {
-    if (!request.signal.aborted) fail(0, null);
+    if (!request.signal.aborted) fail({ status: 0, problem: null, withToken });
   } finally {
     if (state.request === request) find("busy").textContent = "";
   }
+}
+
+function askForText() {
+  find("busy").textContent = say("writeFirst");
+  find(`turn-${state.turns.length - 1}`).focus();
 }
 
 function show(answer) {
@@ -151,24 +151,37 @@ function show(answer) {
   state.failure = null;
   renderResult();
   dialogueChanged();
+  reveal(find("text"));
 }
 
-function fail(status, problem) {
+function fail(failure) {
+  if (state.answer && isOneOnly(failure)) {
+    state.answer.oneOnly = true;
+    renderResult();
+    return;
+  }
   state.answer = null;
-  state.failure = { status, problem };
-  if (status === 401) {
+  state.failure = failure;
+  renderResult();
+  if (failure.status === 401) {
     find("token-row").hidden = false;
     find("token").focus();
+  } else {
+    reveal(find("error"));
   }
-  renderResult();
+}
+
+/** Bring the answer into view where it is not: below the dialogue on a phone, or above what was scrolled past. */
+function reveal(element) {
+  // A phone's keyboard would cover the answer.
+  if (matchMedia("(pointer: coarse)").matches && document.activeElement?.tagName === "TEXTAREA") document.activeElement.blur();
+  const box = element.getBoundingClientRect();
+  if (box.top >= 0 && box.bottom <= document.documentElement.clientHeight) return;
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  find("result").scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
 }
 
 // ---- the answer ----
-
-function verdict(record) {
-  if (!record.changed) return say(record.operations ? "abstained" : "kept");
-  return record.edits.length === 1 ? say("changedOne") : say("changed", { count: record.edits.length });
-}
 
 function renderResult() {
   hideTip();
@@ -176,40 +189,16 @@ function renderResult() {
   find("answer").hidden = state.answer === null;
   find("copy-rewrite").hidden = state.answer === null;
   find("empty").hidden = state.answer !== null || state.failure !== null;
-  if (state.failure) renderFailure(state.failure);
-  if (state.answer) renderAnswer(state.answer);
-}
-
-function renderFailure({ status, problem }) {
-  const known = typeof problem?.detail === "string";
-  const text = status === 0 ? say("unreachable") : known ? problem.detail : say("badAnswer", { status });
-  const box = find("error");
-  box.replaceChildren(make("span", "", text));
-  if (problem?.request_id) box.append(make("span", "hint", say("requestId", { id: problem.request_id })));
   find("announce").textContent = "";
-}
-
-function renderAnswer({ record, sent, milliseconds, timing }) {
-  find("text").replaceChildren(...renderEdits(sent.utterance, record.edits));
-  find("text").dir = "auto";
-  find("text").querySelectorAll(".edit").forEach((element) => {
-    const edit = record.edits[Number(element.dataset.edit)];
-    element.setAttribute("aria-label", explain(edit, sent.history));
+  if (state.failure) renderFailure(find("error"), state.failure);
+  if (!state.answer) return;
+  const { sent } = state.answer;
+  renderAnswer(state.answer, sent.min_confidence ?? ownThreshold([...sent.history, sent.utterance]), (chosen) => {
+    state.answer.chosen = chosen;
+    renderResult();
+    dialogueChanged();
+    find("alternatives").querySelectorAll("button")[chosen].focus();
   });
-  find("legend").hidden = !record.changed;
-  const operations = renderOperations(record.operations);
-  find("operations").replaceChildren(...(operations.length ? operations : [make("span", "hint", say("noOperations"))]));
-  find("confidence").value = record.confidence;
-  find("confidence-value").textContent = record.confidence.toFixed(2);
-  const threshold = sent.min_confidence ?? ownThreshold([...sent.history, sent.utterance]);
-  find("threshold-used").textContent = threshold === undefined ? "" : say("thresholdUsed", { value: threshold.toFixed(2) });
-  find("latency").textContent = `${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`;
-  const parts = Object.fromEntries([...timing.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, value]) => [name, Number(value).toFixed(1)]));
-  find("latency-parts").textContent = "model" in parts ? say("latencyParts", parts) : "";
-  find("truncated-row").hidden = record.truncated.characters === 0;
-  find("truncated").textContent = say("truncatedText", record.truncated);
-  find("verdict").textContent = verdict(record);
-  find("announce").textContent = `${record.rewrite} — ${verdict(record)}`;
 }
 
 // ---- copying ----
@@ -240,6 +229,11 @@ function ownThreshold(turns) {
 function renderServed() {
   if (!state.health) return;
   find("served").textContent = say("served", state.health);
+  find("metrics-link").hidden = state.health.token_required !== false;
+  if (state.health.token_required) find("token-row").hidden = false;
+  const proposed = TWO_STAGES.has(state.health.variant) ? "stageOne" : "operations";
+  find("operations-name").dataset.i18n = proposed;
+  find("operations-name").textContent = say(proposed);
   const named = Object.entries(state.health.thresholds).map(([language, value]) => `${language} ${value.toFixed(2)}`);
   find("own-threshold-text").textContent = say("ownThresholdIs", {
     value: named.length ? named.join(", ") : state.health.threshold.toFixed(2),
@@ -267,8 +261,15 @@ function listen() {
     send();
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+    // An input method takes Enter to accept what it composed; 229 is how some browsers say so after the fact.
+    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
+    const inTurn = event.target.matches?.(".turn textarea") && !event.shiftKey && !event.altKey;
+    if (!inTurn && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    if (!event.repeat) send();
   });
+  find("anyway").addEventListener("click", () => send({ anyway: true }));
+  find("more").addEventListener("click", () => send({ several: true, anyway: state.answer?.anyway }));
   find("add").addEventListener("click", () => {
     state.turns.splice(state.turns.length - 1, 0, "");
     renderTurns();
@@ -293,11 +294,16 @@ function listen() {
     find("threshold-value").textContent = Number(event.target.value).toFixed(2);
     dialogueChanged();
   });
-  explainEdits(find("text"), () => state.answer);
-  find("token").addEventListener("input", renderSnippet);
+  explainEdits(find("text"), () => ({ record: shown(state.answer), sent: state.answer.sent }));
+  copyWithoutStruck(find("text"));
+  find("token").value = recall("teo.token", "session") ?? "";
+  find("token").addEventListener("input", (event) => {
+    remember("teo.token", event.target.value, "session");
+    renderSnippet();
+  });
   find("copy").addEventListener("click", (event) => copy(find("snippet-text").textContent, event.currentTarget, "copy"));
   find("copy-rewrite").addEventListener("click", (event) => {
-    copy(state.answer.record.rewrite, event.currentTarget, "copyRewrite");
+    copy(shown(state.answer).rewrite, event.currentTarget, "copyRewrite");
   });
   for (const tab of find("tabs").children) tab.addEventListener("click", () => chooseForm(tab));
   find("tabs").addEventListener("keydown", (event) => {

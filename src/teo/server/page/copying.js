@@ -19,3 +19,16 @@ export async function copy(text, button, key) {
   button.textContent = say("copied");
   setTimeout(() => (button.textContent = say(key)), 1500);
 }
+
+/** Make what is selected in an element copy as it reads: without the words that were struck out. */
+export function copyWithoutStruck(element) {
+  element.addEventListener("copy", (event) => {
+    const selection = getSelection();
+    const range = selection.rangeCount ? selection.getRangeAt(0) : null;
+    if (!range || !element.contains(range.commonAncestorContainer)) return; // more is selected: the style sheet sees to it
+    const part = range.cloneContents();
+    part.querySelectorAll("del").forEach((struck) => struck.remove());
+    event.clipboardData.setData("text/plain", part.textContent);
+    event.preventDefault();
+  });
+}
