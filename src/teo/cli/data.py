@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from teo.cli.options import PUBLISHED, DatasetArgument, PathArgument, SplitOption
+from teo.cli.output import echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,10 +42,7 @@ class OperationOrder(StrEnum):
     INSERTIONS_FIRST = "insertions-first"
 
 
-Name = Annotated[str, typer.Argument(help="rewrite, res200k, task, canard, followup or jsonl.")]
-Source = Annotated[Path, typer.Argument(help="The dataset's folder or its file.")]
-Out = Annotated[Path, typer.Argument(help="The JSONL file to write; - for standard output.")]
-Split = Annotated[str, typer.Option(help="train, dev, train+dev, test or all (res200k also valid).")]
+Out = Annotated[Path, typer.Argument(help="The JSONL file to write; - is standard output.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at malformed rows instead of skipping them.")]
 HistoryOption = Annotated[History | None, typer.Option(help="TASK only: the whole history or its last two turns.")]
 FormsOption = Annotated[
@@ -53,8 +52,8 @@ FormsOption = Annotated[
 
 @data_app.command()
 def stats(
-    name: Name,
-    path: Source,
+    name: DatasetArgument,
+    path: PathArgument,
     *,
     strict: Strict = False,
     history: HistoryOption = None,
@@ -66,32 +65,35 @@ def stats(
 
     result = dataset_stats(name, path, strict=strict, **_options(history, forms))
     _report_skipped(result.skipped)
-    typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=1) if as_json else format_stats(result))
+    if as_json:
+        echo_json(result.to_dict(), indent=1)
+    else:
+        typer.echo(format_stats(result))
 
 
 @data_app.command()
 def convert(
-    name: Name,
-    path: Source,
+    name: DatasetArgument,
+    path: PathArgument,
     out: Out,
     *,
-    split: Split = "all",
+    split: SplitOption = "all",
     strict: Strict = False,
     history: HistoryOption = None,
     forms: FormsOption = None,
 ) -> None:
-    """Write a dataset's rows as JSON lines: id, history, utterance, rewrite."""
+    """Write a dataset's rows as JSON lines: id, history, utterance, rewrite (and all rewrites, if several)."""
     loaded = _load(name, path, split, strict, _options(history, forms))
     _write(out, (row.to_dict() for row in loaded.rows))
 
 
 @data_app.command()
 def edits(
-    name: Name,
-    path: Source,
+    name: DatasetArgument,
+    path: PathArgument,
     out: Out,
     *,
-    split: Split = "all",
+    split: SplitOption = "all",
     order: Annotated[
         OperationOrder, typer.Option(help="By position, or insertions first as in the paper's equation 2.")
     ] = OperationOrder.POSITION,
@@ -117,7 +119,7 @@ def list_datasets() -> None:
 
 @data_app.command()
 def download(
-    name: Annotated[str, typer.Argument(help="rewrite, res200k, task, canard or followup.")],
+    name: Annotated[str, typer.Argument(help=f"Dataset: {PUBLISHED}.")],
     to: Annotated[Path | None, typer.Option("--to", help="Folder for the files; by default ./NAME.")] = None,
 ) -> None:
     """Fetch what a dataset publishes, check it, and say where to ask for the rest; an unfinished file is resumed."""
@@ -140,9 +142,9 @@ def download(
 
 
 def _options(history: History | None, forms: Forms | None) -> dict[str, str]:
-    """Return the options that the user gave; the others keep the reader's defaults."""
-    given = {"history": history, "forms": forms}
-    return {name: value.value for name, value in given.items() if value is not None}
+    """Return the options that the user chose; the others keep the reader's defaults."""
+    chosen = {"history": history, "forms": forms}
+    return {name: value.value for name, value in chosen.items() if value is not None}
 
 
 def _load(name: str, path: Path, split: str, strict: bool, options: Mapping[str, str]) -> Loaded:
@@ -163,11 +165,11 @@ def _report_skipped(skipped: tuple[Skipped, ...]) -> None:
 
 def _write(out: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write the records to a file or to standard output."""
-    from teo.data.writing import write_jsonl
+    from teo.files import json_line, write_jsonl
 
     if str(out) == "-":
         for record in records:
-            typer.echo(json.dumps(record, ensure_ascii=False))
+            typer.echo(json_line(record).encode(), nl=False)
         return
     count = write_jsonl(out, records)
     typer.echo(f"{count} rows written to {out}", err=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from teo.errors import InputError
 from teo.metrics.base import Example
@@ -42,9 +45,9 @@ class Row:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a JSONL file; blank lines are passed over."""
+    """Return the rows of a JSONL file, or of standard input where it is `-`; blank lines are passed over."""
     try:
-        with path.open("rb") as lines:
+        with _open(path) as lines:
             numbered = enumerate(lines, start=1)
             rows = [_read_line(line, f"{path}:{number}") for number, line in numbered if line.strip(_BLANK)]
     except FileNotFoundError:
@@ -102,6 +105,11 @@ def _read_line(line: bytes, place: str) -> Row:
     except (ValueError, RecursionError) as reason:  # a number too long, lists too deep
         raise InputError(f"{place}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
     return Row.from_json(value, place)
+
+
+def _open(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Return the bytes of a file; `-` is standard input."""
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")
 
 
 def _split_given(text: str) -> list[str]:

@@ -1,0 +1,21 @@
+"""The options that several commands share: a dataset's name, where it lies, its split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PUBLISHED = "rewrite, res200k, task, canard or followup"
+"""The datasets that are published; written out, since reading them from the readers would slow `teo --help` down."""
+DATASETS = "rewrite, res200k, task, canard, followup or jsonl (rows of your own)"
+DATASET_HELP = f"Dataset: {DATASETS}."
+PATH_HELP = "The dataset's folder or its file."
+SPLIT_HELP = "train, dev, train+dev, test or all (res200k also valid)."
+
+DatasetArgument = Annotated[str, typer.Argument(help=DATASET_HELP)]
+PathArgument = Annotated[Path, typer.Argument(help=PATH_HELP)]
+DatasetOption = Annotated[str, typer.Option(help=DATASET_HELP)]
+PathOption = Annotated[Path, typer.Option(help=PATH_HELP)]
+SplitOption = Annotated[str, typer.Option(help=SPLIT_HELP)]
