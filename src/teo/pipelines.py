@@ -228,12 +228,11 @@ V = TypeVar("V", bound=Variant)
 
 
 def find_variant(name: str, known: Mapping[str, V]) -> V:
-    """Return a variant by its name; raises and names all where there is none."""
+    """Return a variant by its name; raises and names the nearest where there is none."""
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    guess = f"; did you mean '{near[0]}'?" if near else ""
-    raise InputError(f"variant: expected one of {', '.join(known)}; found '{name}'{guess}")
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)
+    raise InputError(f"variant: expected one of {', '.join(known)}; found '{name}'; did you mean '{near[0]}'?")
 
 
 def require_roles(variant: Variant, known: Mapping[str, Variant], roles: Collection[str], model: str) -> None:

@@ -45,7 +45,7 @@ class Row:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a JSONL file, or of standard input where it is `-`; blank lines are passed over."""
+    """Return the rows of a JSONL file; blank lines are passed over."""
     try:
         with _open(path) as lines:
             numbered = enumerate(lines, start=1)
@@ -107,11 +107,6 @@ def _read_line(line: bytes, place: str) -> Row:
     return Row.from_json(value, place)
 
 
-def _open(path: Path) -> AbstractContextManager[BinaryIO]:
-    """Return the bytes of a file; `-` is standard input."""
-    return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")
-
-
 def _split_given(text: str) -> list[str]:
     return text.lower().split()
 
@@ -125,3 +120,8 @@ def _kind(value: object) -> str:
         return "nothing (null)"
     names = {bool: "true/false", str: "a string", int: "a number", float: "a number", list: "a list", dict: "an object"}
     return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _open(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Return the bytes of a file; `-` is standard input."""
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")
