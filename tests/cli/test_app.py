@@ -181,7 +181,7 @@ def test_a_warning_of_the_rewriter_is_shown() -> None:
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, env=environment)
     assert (done.returncode, done.stdout) == (0, b"b\n")
-    assert done.stderr == b"threads: 100000 is more than 8; 8 are used\n"
+    assert done.stderr == b"teo: threads: 100000 is more than 8; 8 are used\n"
 
 
 def test_help_imports_no_library_of_the_model() -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -277,7 +278,9 @@ def test_a_long_utterance_is_no_file_name(shouting: Shouting) -> None:
 
 
 def test_settings_reach_the_model(shouting: Shouting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("teo.abstain.read_keep_file", lambda path: [path.read_text()], raising=False)
+    keeping = ModuleType("teo.keeping")
+    monkeypatch.setattr(keeping, "read_keep_file", lambda path: [path.read_text()], raising=False)
+    monkeypatch.setitem(sys.modules, "teo.keeping", keeping)
     words = tmp_path / "keep.txt"
     words.write_text("okay")
     run("a", "b", "--threads", "100000", "--variant", "fast", "--keep", str(words))

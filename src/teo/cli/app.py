@@ -14,7 +14,7 @@ from teo.cli.data import data_app
 from teo.cli.demo import demo
 from teo.cli.evaluate import evaluate
 from teo.cli.export import export
-from teo.cli.output import prepare_streams, silence, write_line
+from teo.cli.output import prepare_streams, show_warnings, silence, write_line
 from teo.cli.pretrain import pretrain
 from teo.cli.rewrite import rewrite
 from teo.cli.score import score
@@ -70,7 +70,8 @@ def _run() -> int:
     """Return the exit status of the command."""
     try:
         prepare_streams()
-        status = app(prog_name="teo", standalone_mode=False)
+        with show_warnings():
+            status = app(prog_name="teo", standalone_mode=False)
         sys.stdout.flush()  # while an error can still be explained
     except BrokenPipeError:  # the reader of our output left, which is no error
         silence(sys.stdout)

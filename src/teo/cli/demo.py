@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from teo.cli.show import show_confidence, show_edits, wants_colour
+from teo.cli.show import show_edits, wants_colour
 
 SAMPLES: tuple[tuple[str, ...], ...] = (
     ("I think Batman is very handsome.", "The poster looks a bit like Ben Affleck.", "It is he who acted."),
@@ -63,7 +63,7 @@ def demo(
         typer.echo(f"  > {utterance}")
         kept = "" if result.changed else "  (kept)"
         typer.echo(f"  = {show_edits(utterance, result.edits, colour=wants_colour())}{kept}")
-        typer.echo(f"    confidence {show_confidence(result.confidence).strip()}  {result.operations}".rstrip() + "\n")
+        typer.echo(f"    confidence {result.confidence:.2f}  {result.operations}".rstrip() + "\n")
     each = (time.perf_counter() - loaded) / len(SAMPLES)
     typer.echo(
         f"{rewriter.name}, {rewriter.variant}: loaded in {loaded - started:.2f} s, {each * 1000:.0f} ms per dialogue",

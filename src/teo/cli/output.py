@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import stat
 import sys
@@ -51,6 +52,28 @@ def write_line(line: str) -> None:
         typer.echo(line, err=True)
     except OSError:
         silence(sys.stderr)
+
+
+class WarningHandler(logging.Handler):
+    """Shows a warning of the package as one line on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line."""
+        write_line(f"teo: {record.getMessage()}")
+
+
+@contextmanager
+def show_warnings() -> Iterator[None]:
+    """Show the package's warnings as long as the command runs."""
+    handler, logger = WarningHandler(), logging.getLogger("teo")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def echo_json(value: Any, *, indent: int | None = None) -> None:

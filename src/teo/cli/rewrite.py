@@ -93,7 +93,7 @@ def _load(model: str | None, variant: str | None, threads: int | None, runtime: 
 
     settings: dict[str, Any] = {"variant": variant, "threads": threads, "runtime": require_runtime(runtime)}
     if keep is not None:
-        from teo.abstain import read_keep_file
+        from teo.keeping import read_keep_file
 
         settings["keep"] = read_keep_file(keep)
     return Rewriter.from_pretrained(model, **settings)
