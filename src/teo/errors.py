@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The operating system's numbers for a place that takes no more."""
 
 
 class TeoError(Exception):
@@ -37,11 +41,34 @@ class MissingExtraError(InputError):
         super().__init__(f"{feature} needs the library '{library}', which is not installed: pip install 'teo[{extra}]'")
 
 
+def explain(error: Exception) -> tuple[str, int]:
+    """Return an error as one line for the user, and the exit status: 2 for the user's mistake, 1 for ours."""
+    if isinstance(error, TeoError):
+        message, status = str(error), error.exit_code
+    elif isinstance(error, OSError):
+        message, status = _explain_os_error(error), 2
+    else:
+        message, status = f"{type(error).__name__}: {error}; this is a defect of teo, please report it", 1
+    return " ".join(message.split()) if "\n" in message else message, status
+
+
 def exit_status(run: Callable[[], object]) -> int:
     """Return the exit status of a command that needs no more than Python: a known error is one line on stderr."""
     try:
         run()
-    except TeoError as error:
-        sys.stderr.write(f"teo: {error}\n")
-        return error.exit_code
+    except (TeoError, OSError) as error:
+        message, status = explain(error)
+        sys.stderr.write(f"teo: {message}\n")
+        return status
     return 0
+
+
+def _explain_os_error(error: OSError) -> str:
+    """Return what the operating system refused: which file, where it says so, and why."""
+    reason = error.strerror or str(error) or type(error).__name__
+    full = error.errno in NO_SPACE
+    advice = "; free some space or write elsewhere" if full else ""
+    if error.filename is None:  # a stream that was open already
+        return f"{'writing' if full else 'reading or writing'} failed: {reason}{advice}"
+    other = f" (with {error.filename2})" if error.filename2 is not None else ""
+    return f"{error.filename}{other}: cannot be read or written: {reason}{advice}"

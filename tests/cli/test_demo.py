@@ -55,7 +55,7 @@ def test_every_sample_is_shown_with_its_rewrite(monkeypatch: pytest.MonkeyPatch)
         assert all(turn in result.stdout for turn in history)
         assert f"> {utterance}" in result.stdout
     assert "= It is he who acted. really?\n    confidence 0.75  [I] really?" in result.stdout
-    assert "= Thank you very much!  (kept)" in result.stdout
+    assert "= Thank you very much!  (kept" in result.stdout
     assert "asking, fused: loaded in" in result.stderr
     assert "\x1b" not in result.stdout, "no colour off a terminal"
 

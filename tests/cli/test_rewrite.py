@@ -12,6 +12,8 @@ import textwrap
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,12 +22,12 @@ from typer.testing import CliRunner
 
 from teo.alignment import derive_edits
 from teo.cli.rewrite import rewrite
-from teo.cli.show import show_edits, show_result
+from teo.cli.score import score
 from teo.cli.stream import read_batches, stream
 from teo.dialogue import Dialogue
 from teo.errors import InputError
 from teo.result import Alternative, Rewrite
-from teo.rewriter import Rewriter
+from teo.rewriter import MOST_ALTERNATIVES, Rewriter
 
 
 class Shouting:
@@ -36,6 +38,7 @@ class Shouting:
     def __init__(self) -> None:
         self.batches: list[int] = []
         self.options: list[dict[str, Any]] = []
+        self.settings: dict[str, Any] = {}
 
     def rewrite(self, history: list[str], utterance: str, **options: Any) -> Rewrite:
         found = self.try_many([Dialogue.from_turns(history, utterance)], **options)[0]
@@ -64,7 +67,12 @@ class Shouting:
 @pytest.fixture
 def shouting(monkeypatch: pytest.MonkeyPatch) -> Shouting:
     rewriter = Shouting()
-    monkeypatch.setattr(Rewriter, "from_pretrained", lambda *args, **settings: rewriter)
+
+    def load(model: str | None, **settings: Any) -> Shouting:
+        rewriter.settings = settings
+        return rewriter
+
+    monkeypatch.setattr(Rewriter, "from_pretrained", load)
     return rewriter
 
 
@@ -84,7 +92,7 @@ def test_turns_and_an_utterance(shouting: Shouting) -> None:
     assert run("a turn", "is he").stdout == "IS HE\n"
     record = json.loads(run("a turn", "is he", "--json").stdout)
     assert record["rewrite"] == "IS HE"
-    assert list(record) == ["rewrite", "changed", "edits", "operations", "confidence", "truncated"]
+    assert record == shouting.rewrite(["a turn"], "is he").to_dict(), "the record of Python, key for key"
 
 
 def test_alternatives_are_indented_under_the_rewrite(shouting: Shouting) -> None:
@@ -93,13 +101,6 @@ def test_alternatives_are_indented_under_the_rewrite(shouting: Shouting) -> None
     assert [one["rewrite"] for one in record["alternatives"]] == ["IS HE", "Is He"]
     (line,) = run("--n-best", "2", stdin=rows(1)).stdout.splitlines()
     assert json.loads(line)["alternatives"][1]["rewrite"] == "It 0"
-
-
-def test_alternatives_in_colour(shouting: Shouting) -> None:
-    result = shouting.rewrite(["a"], "is he", n_best=2)
-    assert show_result("is he", result, colour=True).splitlines()[1] == (
-        "    0.25  \x1b[31;9mis he\x1b[0m\x1b[32mIs He\x1b[0m"
-    )
 
 
 def test_options_reach_the_rewriter(shouting: Shouting) -> None:
@@ -168,17 +169,8 @@ def test_a_terminal_without_arguments_is_told_what_to_do(shouting: Shouting, mon
             return True
 
     monkeypatch.setattr(sys, "stdin", Terminal())
-    with pytest.raises(InputError, match=r"expected TURN\.\.\. UTTERANCE, or JSON lines on stdin"):
+    with pytest.raises(InputError, match=r"expected TURN\.\.\. UTTERANCE, --input FILE, or JSON lines on stdin"):
         rewrite(None)
-
-
-def test_edits_in_colour() -> None:
-    script = derive_edits("It is he who acted.", "It is Ben who acted as Batman.")
-    plain = show_edits("It is he who acted.", script, colour=False)
-    shown = show_edits("It is he who acted.", script, colour=True)
-    assert plain == "It is Ben who acted as Batman."
-    assert shown == "It is \x1b[31;9mhe\x1b[0m\x1b[32mBen\x1b[0m who acted\x1b[32m as Batman\x1b[0m."
-    assert show_edits("same", derive_edits("same", "same"), colour=True) == "same"
 
 
 def test_progress_only_on_a_terminal() -> None:
@@ -202,6 +194,134 @@ def test_lines_that_have_come_do_not_wait_for_more() -> None:
         assert next(batches) == [(3, b'{"c": 3}')]
         os.close(writer)
         assert list(batches) == [[(6, b"last")]]
+
+
+def test_files_in_the_place_of_pipes(shouting: Shouting, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(rows(3))
+    target.write_text("what was there is replaced, however long it was" * 100)
+    piped = run(stdin=rows(3)).stdout
+    result = run("--input", str(source), "--output", str(target))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert target.read_text() == piped
+    assert run("--input", str(source), "--output", "-").stdout == piped
+    assert run("--input", "-", stdin=rows(3)).stdout == piped
+
+
+def test_one_rewrite_goes_to_a_file_without_colour(shouting: Shouting, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    assert run("a", "is 中 he", "--output", str(target)).stdout == ""
+    assert target.read_bytes() == "IS 中 HE\n".encode()
+    run("a", "is he", "--output", str(target), "--json")
+    assert json.loads(target.read_text())["rewrite"] == "IS HE"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "reason"),
+    [
+        (
+            ["@ROWS"],
+            "@ROWS: expected TURN... UTTERANCE, found the name of a file; to rewrite the file's rows: "
+            "teo rewrite --input @ROWS",
+            "a file name is no utterance",
+        ),
+        (
+            ["a", "b", "--input", "@ROWS"],
+            "expected either TURN... UTTERANCE or --input FILE, found both",
+            "one of them",
+        ),
+        (
+            ["--input", "@ROWS", "--output", "@ROWS"],
+            "@ROWS: expected another file for output, found the file that is read",
+            "the rows would be lost",
+        ),
+        (
+            ["--input", "@FOLDER/none"],
+            "@FOLDER/none: cannot be read: No such file or directory; expected a file of JSON lines",
+            "not there",
+        ),
+        (["--input", "@FOLDER"], "@FOLDER: cannot be read: Is a directory; expected a file of JSON lines", "a folder"),
+        (
+            ["a", "b", "--output", "@FOLDER"],
+            "@FOLDER: cannot be written: Is a directory; name a file that can be made",
+            "a folder",
+        ),
+        (["a", "b", "--min-confidence", "2"], "--min-confidence: expected 0 to 1, found 2", "above"),
+        (["a", "b", "--min-confidence", "-0.5"], "--min-confidence: expected 0 to 1, found -0.5", "below"),
+        (["a", "b", "--min-confidence", "nan"], "--min-confidence: expected 0 to 1, found nan", "neither"),
+        (["a", "b", "--n-best", "0"], "--n-best: expected 1 to 16, found 0", "as over HTTP"),
+        (["a", "b", "--n-best", "17"], "--n-best: expected 1 to 16, found 17", "as over HTTP"),
+        (["a", "b\udcff"], "argument 2: expected UTF-8, found byte 0xff", "a byte that is not text, as Python has it"),
+    ],
+)
+def test_mistakes(shouting: Shouting, tmp_path: Path, arguments: list[str], message: str, reason: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(rows(2))
+
+    def named(text: str) -> str:
+        return text.replace("@ROWS", str(file)).replace("@FOLDER", str(tmp_path))
+
+    result = run(*map(named, arguments))
+    assert isinstance(result.exception, InputError), reason
+    assert str(result.exception) == named(message)
+    assert result.exception.exit_code == 2
+    assert file.read_text() == rows(2), "the input is as it was"
+
+
+def test_the_limit_of_alternatives_is_the_rewriters() -> None:
+    assert sys.modules["teo.cli.rewrite"]._MOST_ALTERNATIVES == MOST_ALTERNATIVES
+
+
+def test_a_long_utterance_is_no_file_name(shouting: Shouting) -> None:
+    assert run("x" * 5000).stdout == "X" * 5000 + "\n"
+    assert run("no/such\0file").stdout == "NO/SUCH\0FILE\n"
+
+
+def test_settings_reach_the_model(shouting: Shouting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeping = ModuleType("teo.keeping")
+    monkeypatch.setattr(keeping, "read_keep_file", lambda path: [path.read_text()], raising=False)
+    monkeypatch.setitem(sys.modules, "teo.keeping", keeping)
+    words = tmp_path / "keep.txt"
+    words.write_text("okay")
+    run("a", "b", "--threads", "100000", "--variant", "fast", "--keep", str(words))
+    assert shouting.settings == {"threads": 100000, "variant": "fast", "runtime": "onnx", "keep": ["okay"]}
+    run("a", "b")
+    assert shouting.settings == {"threads": None, "variant": None, "runtime": "onnx"}, "no list of one's own"
+
+
+def test_an_error_record_keeps_the_other_keys(shouting: Shouting) -> None:
+    lines = [
+        {"id": "bad-7", "history": 3, "utterance": "x", "rewrite": "gold"},
+        {"id": 8, "history": ["a"], "utterance": "a long one"},
+    ]
+    result = run("--truncation", "error", stdin="\n".join(map(json.dumps, lines)))
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert list(first) == ["id", "reference", "error"]
+    assert (first["id"], first["reference"], first["error"]["line"]) == ("bad-7", "gold", 1)
+    assert second == {"id": 8, "error": {"line": 2, "message": "history: too long"}}
+    assert result.exit_code == 1
+
+
+def test_a_row_may_have_a_key_named_error(shouting: Shouting) -> None:
+    result = run(stdin=json.dumps({"history": ["a"], "utterance": "b", "error": {"line": 1}}))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout)["rewrite"] == "B"
+
+
+def test_records_of_rows_with_a_rewrite_can_be_scored(shouting: Shouting) -> None:
+    gold = [("is he", "IS HE"), ("and she", "and Ann")]
+    lines = [json.dumps({"id": k, "history": ["a"], "utterance": u, "rewrite": g}) for k, (u, g) in enumerate(gold)]
+    records = run(stdin="\n".join(lines)).stdout
+    first = json.loads(records.splitlines()[1])
+    assert [first[key] for key in ("id", "current", "reference", "prediction", "rewrite")] == [
+        1, "and she", "and Ann", "AND SHE", "AND SHE",
+    ]  # fmt: skip
+    scoring = typer.Typer()
+    scoring.command()(score)
+    result = CliRunner().invoke(scoring, ["-", "--json"], input=records)
+    assert json.loads(result.stdout)["em"] == 0.5
+    twice = CliRunner().invoke(scoring, ["-", "-"], input=records)
+    assert "found stdin twice; name a file for one of them" in str(twice.exception)
 
 
 SCRIPT = textwrap.dedent(

@@ -206,3 +206,22 @@ def test_published_address_is_the_default(tmp_path, monkeypatch):
 def test_mirror_of_the_environment(server, tmp_path, monkeypatch):
     monkeypatch.setenv(MIRROR_VARIABLE, server.url)
     assert download_dataset(DATASET, tmp_path) == [tmp_path / FILE.name]
+
+
+def test_failure_leaves_no_folder_that_it_made(server, tmp_path):
+    server.status = 404
+    with pytest.raises(DownloadError):
+        download_file(FILE, server.url, tmp_path / "new" / "folder")
+    assert list(tmp_path.iterdir()) == []
+    there = tmp_path / "there"
+    there.mkdir()
+    with pytest.raises(DownloadError):
+        download_file(FILE, server.url, there)
+    assert list(tmp_path.rglob("*")) == [there], "a folder of the user's stays"
+
+
+def test_failure_keeps_the_folder_of_an_unfinished_file(server, tmp_path):
+    server.breaks_after = 1000
+    with pytest.raises(DownloadError):
+        download_file(FILE, server.url, tmp_path / "new")
+    assert names(tmp_path) == ["corpus.txt.part"]

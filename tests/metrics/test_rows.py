@@ -1,4 +1,6 @@
+import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -141,3 +143,9 @@ def test_different_rows_are_named(first, second, message):
     with pytest.raises(InputError) as caught:
         require_same_rows(first, second)
     assert str(caught.value).startswith(message)
+
+
+def test_standard_input_is_a_dash(monkeypatch):
+    line = b'\xef\xbb\xbf{"current": "a", "reference": "b", "prediction": "c"}\n'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line + b"\n" + line)))
+    assert [row.place for row in read_rows(Path("-"))] == ["-:1", "-:3"]

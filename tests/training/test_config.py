@@ -9,7 +9,7 @@ import pytest
 
 from teo.errors import ConfigError
 from teo.training.config import TrainConfig, read_config
-from teo.training.settings import build, list_keys, merge, to_toml, to_tree
+from teo.training.settings import build, list_keys, merge, read_tree, to_toml, to_tree
 
 SMALL = 'output = "out"\n[data]\npath = "rows.jsonl"\n'
 
@@ -154,3 +154,9 @@ def test_every_key_has_a_help_text_of_its_own() -> None:
     assert len(keys) > 40
     assert all(text.endswith(".") for _, _, _, text in keys), "the docstring under each field is the help"
     assert {"optimisation.r_drop", "data.path", "model.random.width"} <= {key for key, _, _, _ in keys}
+
+
+def test_a_byte_order_mark_is_read_over(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xef\xbb\xbfa = 1\n")
+    assert read_tree(file) == {"a": 1}

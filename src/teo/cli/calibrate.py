@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from teo.cli.output import echo_json
 from teo.errors import InputError
 
 
@@ -48,7 +48,10 @@ def calibrate(
     report = run(model, sets, variant, rest_weight=REST_WEIGHT if rest_weight is None else rest_weight)
     if out is not None:
         write_report(report, out, sys.stderr)
-    typer.echo(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else summarise_calibration(report))
+    if as_json:
+        echo_json(report.to_dict())
+    else:
+        typer.echo(summarise_calibration(report))
 
 
 def _split(file: str) -> tuple[Path, float | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from teo.cli.options import PUBLISHED, DatasetArgument, PathArgument, SplitOption
+from teo.cli.output import echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,7 +65,10 @@ def stats(
 
     result = dataset_stats(name, path, strict=strict, **_options(history, forms))
     _report_skipped(result.skipped)
-    typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=1) if as_json else format_stats(result))
+    if as_json:
+        echo_json(result.to_dict(), indent=1)
+    else:
+        typer.echo(format_stats(result))
 
 
 @data_app.command()
@@ -166,7 +169,7 @@ def _write(out: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
     if str(out) == "-":
         for record in records:
-            typer.echo(json_line(record), nl=False)
+            typer.echo(json_line(record).encode(), nl=False)
         return
     count = write_jsonl(out, records)
     typer.echo(f"{count} rows written to {out}", err=True)

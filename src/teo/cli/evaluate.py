@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from teo.cli.options import DatasetOption, PathOption, SplitOption
+from teo.cli.output import echo_json
 from teo.errors import InputError
 
 
@@ -65,10 +65,16 @@ def evaluate(
     if variant == EVERY:
         every = evaluate_every(request)
         numbers = {name: evaluation.to_dict() for name, evaluation in every.items()}
-        typer.echo(json.dumps(numbers, ensure_ascii=False) if as_json else format_variants(every), nl=as_json)
+        if as_json:
+            echo_json(numbers)
+        else:
+            typer.echo(format_variants(every), nl=False)
         return
     evaluation = evaluate(request)
-    typer.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False) if as_json else summarise(evaluation, out))
+    if as_json:
+        echo_json(evaluation.to_dict())
+    else:
+        typer.echo(summarise(evaluation, out))
 
 
 def read_options(pairs: Iterable[str]) -> dict[str, str]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from teo.cli.output import echo_json
+
 
 def export(
     model: Annotated[Path, typer.Argument(help="The folder that training wrote.")],
@@ -20,8 +22,6 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Export a model: graphs, 8-bit weights, tokenizer, description and card in one folder."""
-    import json
-
     from teo.export.export import export_model, measure_loss
 
     exported = export_model(model, out, quantize=quantize)
@@ -37,7 +37,7 @@ def export(
 
         loss = measure_loss(model, out, load_rows("jsonl", compare).rows[:limit])
     if as_json:
-        typer.echo(json.dumps({**facts, **({} if loss is None else {"loss": loss.to_dict()})}, ensure_ascii=False))
+        echo_json({**facts, **({} if loss is None else {"loss": loss.to_dict()})})
         return
     typer.echo(f"{out}: {facts['parameters']:,} parameters, {facts['megabytes']} MB, form {facts['form']}")
     if loss is not None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from teo.cli.show import print_text, show_result, wants_colour
-from teo.cli.stream import encode_record, stream
+from teo.cli.output import STANDARD, open_input, open_output
+from teo.cli.show import show_result, wants_colour
+from teo.cli.stream import stream
 from teo.errors import InputError
+from teo.files import json_line
+
+if TYPE_CHECKING:
+    from teo.result import Rewrite
+    from teo.rewriter import Rewriter
+
+_MOST_ALTERNATIVES = 16
+"""As many as a rewriter gives; written out, since importing the rewriter would slow `teo --help` down."""
 
 
 def rewrite(
@@ -20,6 +32,12 @@ def rewrite(
         ),
     ] = None,
     *,
+    source: Annotated[
+        Path | None, typer.Option("--input", help="Read JSON lines from a file; - is stdin.", metavar="FILE")
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("--output", help="Write to a file; - is stdout.", metavar="FILE")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record instead of the text.")] = False,
     model: Annotated[
         str | None, typer.Option(help="A model folder or a hub id; the embedded model without it.", metavar="MODEL")
@@ -28,10 +46,18 @@ def rewrite(
         str | None, typer.Option(help="The pipeline: fast, fused, direct or teo.", metavar="NAME")
     ] = None,
     min_confidence: Annotated[
-        float | None, typer.Option(help="Keep utterances below this confidence, 0 to 1; the model's own by default.")
+        float | None,
+        typer.Option(help="Keep utterances below this confidence, 0 to 1; the model's own threshold by default."),
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="Words and /patterns/, one a line: utterances to keep as they are.", metavar="FILE"),
     ] = None,
     n_best: Annotated[
-        int, typer.Option(help="Up to so many different rewrites, 1 to 16; fused, fast and direct.", metavar="K")
+        int,
+        typer.Option(
+            help=f"Up to so many different rewrites, 1 to {_MOST_ALTERNATIVES}; fused, fast and direct.", metavar="K"
+        ),
     ] = 1,
     truncation: Annotated[
         str, typer.Option(help="Dialogues longer than the model reads: oldest (drop turns) or error.", metavar="RULE")
@@ -43,20 +69,69 @@ def rewrite(
     """Rewrite an utterance so that it can be understood without the turns before it.
 
     `teo rewrite TURN... UTTERANCE` prints the rewrite. Without arguments, JSON lines {"history", "utterance"} or
-    {"messages"} are read from stdin; other keys are passed through, a bad line gives an error record in its place.
+    {"messages"} are read from stdin or --input. Other keys are passed through; a bad line gives an error record in its
+    place. A person's "rewrite" in a row comes back as "reference", ready for `teo score -`.
     """
-    if not turns and sys.stdin.isatty():
-        raise InputError("expected TURN... UTTERANCE, or JSON lines on stdin; found neither; see teo rewrite --help")
+    check_arguments(turns or (), source)
+    check_range("--min-confidence", min_confidence, 0, 1)
+    check_range("--n-best", n_best, 1, _MOST_ALTERNATIVES)
+    options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+    if turns:
+        rewriter = _load(model, variant, threads, runtime, keep)
+        _write_result(turns[-1], rewriter.rewrite(turns[:-1], turns[-1], **options), target, as_json=as_json)
+        return
+    with open_input(source) as lines:
+        rewriter = _load(model, variant, threads, runtime, keep)  # before the output file is cut off
+        with open_output(target, lines) as out:
+            status = stream(rewriter, lines, out, sys.stderr, batch_size, options)
+    raise typer.Exit(status)
+
+
+def _load(model: str | None, variant: str | None, threads: int | None, runtime: str, keep: Path | None) -> Rewriter:
     from teo.loading import require_runtime
     from teo.rewriter import Rewriter
 
-    options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
-    rewriter = Rewriter.from_pretrained(model, variant=variant, threads=threads, runtime=require_runtime(runtime))
-    if turns:
-        result = rewriter.rewrite(turns[:-1], turns[-1], **options)
-        if as_json:
-            typer.echo(encode_record(result.to_dict()), nl=False)
-        else:
-            print_text(show_result(turns[-1], result, colour=wants_colour()))
+    settings: dict[str, Any] = {"variant": variant, "threads": threads, "runtime": require_runtime(runtime)}
+    if keep is not None:
+        from teo.keeping import read_keep_file
+
+        settings["keep"] = read_keep_file(keep)
+    return Rewriter.from_pretrained(model, **settings)
+
+
+def _write_result(utterance: str, result: Rewrite, target: Path | None, *, as_json: bool) -> None:
+    """Write one rewrite: its record, or its text with the edits in colour where a terminal shows it."""
+    to_terminal = target is None or str(target) == STANDARD
+    text = show_result(utterance, result, colour=wants_colour() and to_terminal) + "\n"
+    if to_terminal and not as_json:
+        typer.echo(text, nl=False)  # in the encoding of standard output
         return
-    raise typer.Exit(stream(rewriter, sys.stdin.buffer, sys.stdout.buffer, sys.stderr, batch_size, options))
+    with open_output(target) as out:
+        out.write((json_line(result.to_dict()) if as_json else text).encode(errors="backslashreplace"))
+
+
+def check_range(name: str, value: float | None, low: int, high: int) -> None:
+    """Raise where an option is outside its range; before the model is loaded."""
+    if value is not None and not low <= value <= high:
+        raise InputError(f"{name}: expected {low} to {high}, found {value:g}")
+
+
+def check_arguments(turns: Sequence[str], source: Path | None) -> None:
+    """Raise where arguments cannot be a dialogue, or where there is neither a dialogue nor lines to read."""
+    if not turns:
+        if source is None and sys.stdin.isatty():
+            raise InputError(
+                "expected TURN... UTTERANCE, --input FILE, or JSON lines on stdin; found none; see teo rewrite --help"
+            )
+        return
+    if source is not None:
+        raise InputError("expected either TURN... UTTERANCE or --input FILE, found both")
+    if len(turns) == 1 and os.path.isfile(turns[0]):  # noqa: PTH113 -- any text may come here, also a long one
+        raise InputError(
+            f"{turns[0]}: expected TURN... UTTERANCE, found the name of a file; "
+            f"to rewrite the file's rows: teo rewrite --input {turns[0]}"
+        )
+    for number, turn in enumerate(turns, 1):
+        # Python decodes arguments so that a byte that is not text becomes half a surrogate pair.
+        if bad := next((character for character in turn if "\udc80" <= character <= "\udcff"), None):
+            raise InputError(f"argument {number}: expected UTF-8, found byte 0x{ord(bad) - 0xDC00:02x}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from teo.cli.output import STANDARD, echo_json
+from teo.errors import InputError
 
 if TYPE_CHECKING:
     from teo.metrics import Comparison, ScoreReport
@@ -18,7 +20,11 @@ _WIDTH = 22
 
 def score(
     file: Annotated[
-        Path, typer.Argument(help='JSONL rows {"current", "reference", "prediction"}; other keys are ignored.')
+        Path,
+        typer.Argument(
+            help='JSONL rows {"current", "reference", "prediction"}; other keys are ignored. - is stdin, '
+            "such as records of teo rewrite for rows with a rewrite."
+        ),
     ],
     other: Annotated[
         Path | None, typer.Argument(help="A second system on the same rows: adds paired differences.")
@@ -35,6 +41,8 @@ def score(
     """
     from teo.metrics import compare_rows, read_rows, score_rows
 
+    if str(file) == str(other) == STANDARD:
+        raise InputError("expected two files of predictions, found stdin twice; name a file for one of them")
     rows = read_rows(file)
     if other is None:
         report = score_rows(rows, pretokenized, intervals=intervals)
@@ -43,7 +51,10 @@ def score(
         comparison = compare_rows(rows, read_rows(other), pretokenized, intervals=intervals)
         files = {"first": str(file), "second": str(other)}
         data, table = {"files": files, **comparison.to_dict()}, format_comparison(comparison, files)
-    typer.echo(json.dumps(data, ensure_ascii=False, indent=1) if as_json else table)
+    if as_json:
+        echo_json(data, indent=1)
+    else:
+        typer.echo(table)
 
 
 def format_report(report: ScoreReport) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import typer
+from teo.units import is_cjk
 
 if TYPE_CHECKING:
     from teo.edits import EditScript
@@ -20,29 +20,41 @@ def wants_colour() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
-def print_text(text: str) -> None:
-    """Print a line whatever it holds: what the terminal's encoding lacks is shown as a question mark."""
-    encoding = sys.stdout.encoding or "utf-8"
-    typer.echo(text.encode(encoding, "replace").decode(encoding))
-
-
 def show_result(utterance: str, result: Rewrite, *, colour: bool) -> str:
     """Return the rewrite with its edits shown, and under it each alternative with its confidence."""
     others = [
-        f"    {other.confidence:.2f}  {show_edits(utterance, other.edits, colour=colour)}"
+        f"    {show_confidence(other.confidence)}  {show_edits(utterance, other.edits, colour=colour)}"
         for other in result.alternatives[1:]
     ]
     return "\n".join([show_edits(utterance, result.edits, colour=colour), *others])
 
 
+def show_confidence(confidence: float | None) -> str:
+    """Return a confidence with two decimals; a dash where no model was asked."""
+    return "   -" if confidence is None else f"{confidence:.2f}"
+
+
 def show_edits(utterance: str, edits: EditScript, *, colour: bool) -> str:
-    """Return the rewrite; in colour with what went struck out and what came in green."""
+    """Return the rewrite; in colour with what went in brackets, struck out, and what came in green.
+
+    Copied from a terminal it still reads: "When was [he] Frank Herbert born?".
+    """
     if not colour:
         return edits.apply(utterance)
     shown, previous_end = [], 0
     for edit in edits:
-        shown.append(utterance[previous_end : edit.start])
-        shown += [f"{_RED}{edit.old}{_PLAIN}"] if edit.old else []
+        shown += [utterance[previous_end : edit.start], _show_old(edit.old, edit.new)]
         shown += [f"{_GREEN}{edit.new}{_PLAIN}"] if edit.new else []
         previous_end = edit.end
     return "".join([*shown, utterance[previous_end:]])
+
+
+def _show_old(old: str, new: str) -> str:
+    """Return what went, in brackets, with a space after it where a word of letters follows."""
+    text = old.strip()
+    if not text:
+        return ""
+    before, after = old[: old.index(text)], old[old.index(text) + len(text) :]
+    if new:
+        after = " " if new[0].isalnum() and not is_cjk(new[0]) else ""
+    return f"{before}{_RED}[{text}]{_PLAIN}{after}"

@@ -7,7 +7,8 @@ import http.client
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from teo.data.registry import Dataset, PublishedFile
@@ -50,9 +51,9 @@ def download_file(
         raise DownloadError(
             f"{target}: a file with other content is there already; move it away or choose another folder"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
-    _fetch(url, part, page, progress)
+    with _folder_for(target):
+        _fetch(url, part, page, progress)
     found = _checksum(part)
     if found != file.sha256:
         part.unlink()
@@ -62,6 +63,21 @@ def download_file(
         )
     part.replace(target)
     return target
+
+
+@contextmanager
+def _folder_for(target: Path) -> Iterator[None]:
+    """Make the folder of a file; a failure takes away again what was made and is still empty."""
+    made = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in made:
+            if any(folder.iterdir()):
+                break
+            folder.rmdir()
+        raise
 
 
 def _fetch(url: str, part: Path, page: str, progress: Progress | None) -> None:

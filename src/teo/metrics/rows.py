@@ -6,9 +6,12 @@ A row may also hold `references`, a list of other accepted rewrites: EM counts a
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from teo.errors import InputError
 from teo.metrics.base import Example
@@ -49,7 +52,7 @@ class ScoredRow:
 def read_rows(path: Path) -> list[ScoredRow]:
     """Return the rows of a JSONL file; blank lines are passed over."""
     try:
-        with path.open("rb") as lines:
+        with _open(path) as lines:
             numbered = enumerate(lines, start=1)
             rows = [_read_line(line, f"{path}:{number}") for number, line in numbered if line.strip(_BLANK)]
     except FileNotFoundError:
@@ -136,3 +139,8 @@ def _kind(value: object) -> str:
         return "nothing (null)"
     names = {bool: "true/false", str: "a string", int: "a number", float: "a number", list: "a list", dict: "an object"}
     return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _open(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Return the bytes of a file; `-` is standard input."""
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")

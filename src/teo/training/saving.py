@@ -48,7 +48,13 @@ def _reason(error: Exception) -> str | None:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Give a folder to write into, which takes the place of `path` once all is written, and vanishes otherwise."""
+    """Give a folder to write into, which takes the place of `path` once all is written, and vanishes otherwise.
+
+    A link to a folder stays, and the folder behind it is replaced; a file or a device is refused.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "it is no folder; give a new name or a folder to replace", str(path))
     beside = path.with_name(path.name + ".part")
     shutil.rmtree(beside, ignore_errors=True)
     try:

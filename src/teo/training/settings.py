@@ -41,7 +41,7 @@ def read_settings(path: Path, cls: type[S], overrides: Sequence[str] = ()) -> S:
 def read_tree(path: Path) -> dict[str, Any]:
     """Return a file's keys and values, laid over those of the file it extends."""
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        tree = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give the path of a configuration in TOML") from None
     except (IsADirectoryError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
