@@ -18,7 +18,7 @@ from itertools import permutations
 from teo.alignment import derive_edits
 from teo.edits import Edit, EditScript, Operation, make_edit
 from teo.layouts import Marker, Pieces
-from teo.units import Unit, is_cjk, needs_space, split_units, unit_texts
+from teo.units import Unit, is_cjk, needs_space, split_units
 
 PLACEMENT_LIMIT = 64
 """How many placements of unplaced operations are given unless told otherwise."""

@@ -63,7 +63,11 @@ def files(tmp_path: Path) -> dict[str, str]:
         (["rewrite", "ROWS"], "ROWS: expected TURN... UTTERANCE, found the name of a file", "a file of rows"),
         (["data", "convert", "jsonl", "ROWS", "/proc/x"], "/proc/x: cannot be written: ", "no file can be made"),
         (["rewrite", "--input", "ROWS", "--output", "/proc/x"], "/proc/x: cannot be written: ", "likewise"),
-        (["evaluate", "--data", "jsonl", "--path", "ROWS", "--out", "/proc/x"], "/proc/x: cannot be ", "likewise"),
+        (
+            ["evaluate", "--data", "jsonl", "--path", "ROWS", "--split", "all", "--out", "/proc/x"],
+            "/proc/x: cannot be ",
+            "likewise",
+        ),
         (["train", "/proc/x.toml"], "/proc/x.toml: ", "a configuration that is not there"),
     ],
 )

@@ -7,6 +7,7 @@ import asyncio
 import httpx
 
 from scripted import ScriptedGenerator, rewriter_of
+from teo import Rewriter
 from teo.layouts import Pieces, text_of
 from teo.server.app import create_app
 

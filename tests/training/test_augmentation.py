@@ -15,6 +15,7 @@ from teo.dialogue import Dialogue
 from teo.errors import ConfigError, DataError
 from teo.training.augmentation.augment import augment
 from teo.training.augmentation.choices import LONG_REPLY, draw_reply, reactions, replies, reply_length
+from teo.training.augmentation.followups import Maker, request_rows
 from teo.training.augmentation.followups_en import Clarification, Substitution, TwoSlots
 from teo.training.augmentation.followups_zh import Clarification as ClarificationZh
 from teo.training.augmentation.followups_zh import Pronoun as PronounZh
@@ -26,15 +27,7 @@ from teo.training.augmentation.phrases_en import SharedHead, SharedPhrase
 from teo.training.augmentation.phrases_zh import SharedPhrase as SharedPhraseZh
 from teo.training.augmentation.phrases_zh import SharedTail, split_phrase
 from teo.training.augmentation.pronouns_en import Pronoun
-from teo.training.augmentation.requests import (
-    Draft,
-    Maker,
-    Request,
-    Slot,
-    is_self_contained,
-    read_requests,
-    request_rows,
-)
+from teo.training.augmentation.requests import Draft, Request, Slot, is_self_contained, read_requests
 from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.augmentation.switches import reaction_rows, row_histories, switch_rows
 from teo.units import holds_cjk

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from teo.version import __version__
 from teo.dialogue import Dialogue
 from teo.errors import InputError, MissingExtraError, TeoError
 from teo.result import Rewrite
+from teo.version import __version__
 
 try:
     from mcp.server.lowlevel import Server

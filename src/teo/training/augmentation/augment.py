@@ -11,9 +11,10 @@ from pathlib import Path
 from teo.data.row import Row
 from teo.errors import DataError
 from teo.training.augmentation.choices import Language
+from teo.training.augmentation.followups import request_rows
 from teo.training.augmentation.identity import identity_rows
 from teo.training.augmentation.labels import read_labels
-from teo.training.augmentation.requests import Request, read_requests, request_rows
+from teo.training.augmentation.requests import Request, read_requests
 from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.augmentation.switches import History, reaction_rows, row_histories, switch_rows
 
@@ -62,7 +63,9 @@ def _everyday(language: Language, count: int, settings: AugmentationSettings) ->
     # Imported here: the frames are read and checked only where they are asked for.
     from teo.training.augmentation.frames import make_rows
 
-    answers = dict(read_answers(Path(settings.answers))) if settings.answers and language == "en" else None
+    answers: dict[str, str] = {}
+    if settings.answers and language == "en":
+        answers = {history[0]: history[1] for history in read_answers(Path(settings.answers))}
     return list(make_rows(language, count, settings.seed, answers=answers))
 
 
