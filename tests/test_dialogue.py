@@ -159,5 +159,5 @@ def test_messages_keep_who_said_a_turn() -> None:
     assert dialogue == Dialogue(("a", "b"), "c"), "equal by what was said"
     assert hash(dialogue) == hash(Dialogue(("a", "b"), "c"))
     assert Dialogue.from_turns(["a"], "b").speakers is None, "not known"
-    with pytest.raises(InputError, match="speakers: expected one per turn and one for .* 2 in all, found 1"):
+    with pytest.raises(InputError, match=r"speakers: expected one per turn and one for .* 2 in all, found 1"):
         Dialogue(("a",), "b", ("user",))

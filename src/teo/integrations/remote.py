@@ -95,7 +95,15 @@ def read_record(record: Mapping[str, Any]) -> Rewrite:
     try:
         edits = EditScript(tuple(make_edit(edit["start"], edit["old"], edit["new"]) for edit in record["edits"]))
         unread = Truncation(record["truncated"]["turns"], record["truncated"]["characters"])
-        return Rewrite(record["rewrite"], record["changed"], edits, record["operations"], record["confidence"], unread)
+        return Rewrite(
+            record["rewrite"],
+            record["changed"],
+            edits,
+            record["operations"],
+            record["confidence"],
+            unread,
+            record.get("reason"),
+        )
     except (KeyError, TypeError) as error:
         raise RemoteError(f"expected a rewrite's record, found one without {error}") from None
 

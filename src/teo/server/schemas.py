@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from teo.dialogue import Dialogue
+from teo.keeping import Reason
 from teo.layouts import TruncationRule
 from teo.server.batching import RewriteOptions
 
@@ -23,12 +24,12 @@ MinConfidence = Annotated[
 ]
 Truncating = Annotated[
     TruncationRule,
-    Field(description="Dialogues longer than the model reads: leave out the oldest turns, or refuse."),
+    Field(description="Dialogues longer than the model reads: read them in part, or refuse."),
 ]
 
 
 class ContentPart(BaseModel):
-    """A part of a message; only parts of type text are read."""
+    """A part of a message; parts of type text, input_text and output_text are read."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     type: str
@@ -47,7 +48,7 @@ class TurnsDialogue(BaseModel):
     """A dialogue as a list of turns and the utterance after them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    history: list[str] = Field(default=[], description="The turns so far, oldest first.")
+    history: list[str] | None = Field(default=[], description="The turns so far, oldest first.")
     utterance: str = Field(description="The utterance to complete.")
 
 
@@ -142,7 +143,8 @@ class RewriteRecord(BaseModel):
     changed: bool
     edits: list[EditRecord]
     operations: str = Field(description="What stage 1 proposed: [I] text, or [D] old [R] new.")
-    confidence: float = Field(ge=0, le=1)
+    confidence: float | None = Field(ge=0, le=1, description="Null where no model was asked.")
+    reason: Reason | None = Field(description="Why the utterance was kept; null where it was changed.")
     truncated: TruncatedRecord
 
 
