@@ -46,10 +46,17 @@ def words(text: str) -> int:
         ("a b c d", -3, "", "less than none"),
     ],
 )
-def test_head_and_end(text: str, room: int, expected: str, why: str) -> None:
+def test_head_and_end(text: str, room: int, expected: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teo.excerpts.HEAD_SHARE", 0.7)
     excerpt, left_out = take_excerpt(text, words, room)
     assert excerpt == expected, why
     assert len(excerpt) - (len(OMISSION) if OMISSION in excerpt else 0) + left_out == len(text)
+
+
+def test_a_word_that_does_not_fit_leaves_the_other_end() -> None:
+    assert take_excerpt("x" * 90 + " is it. Ben saw it.", len, 25) == ("Ben saw it.", 98)
+    assert take_excerpt("Ben saw it. It is " + "x" * 90, len, 25) == ("Ben saw it.", 97)
+    assert take_excerpt("x" * 90, len, 25) == ("", 90)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +85,7 @@ def test_it_fits_and_is_counted(text: str, room: int) -> None:
     ]
     assert any(
         len(head) + len(end) == kept and text.startswith(head) and text.endswith(end)
-        for head, end in [*parts, (excerpt, "")]
+        for head, end in [*parts, (excerpt, ""), ("", excerpt)]
     )
 
 

@@ -82,6 +82,7 @@ LONG = " ".join(f"w{k}" for k in range(200))
         (["a"], 0, [], 1, "no room"),
         (["a"], -5, [], 1, "less than none"),
         ([], 9, [], 0, "no turns"),
+        (["a b", "", "c"], 9, [3, 1, 2], 0, "a blank turn is a turn"),
     ],
 )
 def test_what_is_read_of_a_history(history: list[str], room: int, lengths: list[int], dropped: int, why: str) -> None:
@@ -101,6 +102,13 @@ def test_a_dropped_turn_is_counted_with_its_characters() -> None:
     assert fitted == Dialogue(("bbb", "cc"), "d" * 99)
     assert truncation == Truncation(turns=1, characters=4)
     assert truncation
+
+
+def test_a_turn_of_one_long_word_is_dropped() -> None:
+    dialogue = Dialogue(("a b", "x" * 90, "c"), "u", ("user", "assistant", "user", "user"))
+    fitted, truncation = fit_history(dialogue, len, 40)
+    assert (fitted, truncation) == (Dialogue(("a b", "c"), "u"), Truncation(1, 90))
+    assert fitted.speakers == ("user", "user", "user")
 
 
 @pytest.mark.parametrize("room", range(48, 300, 7))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from teo.units import split_units
 
-HEAD_SHARE = 0.7
+HEAD_SHARE = 0.8
 """The share of the room that the head gets; chosen on development rows with `benchmarks/long_turns.py`."""
 OMISSION = " … "
 """What stands in the place of the text left out."""
@@ -35,11 +35,12 @@ def take_excerpt(text: str, measure: Callable[[str], int], room: int) -> tuple[s
     window = max(0, room) * _CHARACTERS_PER_TOKEN
     share = int((room - measure(OMISSION)) * HEAD_SHARE)
     head = _take_head(text[:window], lambda part: measure(part) <= share)
-    end = _take_end(text[len(head) :][-window:], lambda part: measure(head + OMISSION + part) <= room) if head else ""
-    if not end:  # no room for both parts
-        head = _take_head(text[:window], lambda part: measure(part) <= room)
-        return head, len(text) - len(head)
-    return head + OMISSION + end, len(text) - len(head) - len(end)
+    end = _take_end(text[len(head) :][-window:], lambda part: measure(head + OMISSION + part) <= room)
+    if head and end:
+        return head + OMISSION + end, len(text) - len(head) - len(end)
+    head = _take_head(text[:window], lambda part: measure(part) <= room)
+    part = head or _take_end(text[-window:] if window else "", lambda part: measure(part) <= room)
+    return part, len(text) - len(part)
 
 
 def _take_head(text: str, fits: Callable[[str], bool]) -> str:

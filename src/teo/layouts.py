@@ -141,10 +141,17 @@ def fit_history(dialogue: Dialogue, measure: Callable[[str], int], room: int) ->
         lengths.append(length)
     longest = _longest_turn(lengths, room)
     first = len(dialogue.history) - len(lengths)
-    excerpts = [take_excerpt(turn, measure, longest) for turn in dialogue.history[first:]]
-    unread = sum(map(len, dialogue.history[:first])) + sum(left_out for _, left_out in excerpts)
-    speakers = dialogue.speakers and dialogue.speakers[first:]
-    return Dialogue(tuple(text for text, _ in excerpts), dialogue.utterance, speakers), Truncation(first, unread)
+    kept, dropped, unread = [], first, sum(map(len, dialogue.history[:first]))
+    for number, turn in enumerate(dialogue.history[first:], start=first):
+        excerpt, left_out = take_excerpt(turn, measure, longest)
+        unread += left_out
+        if excerpt or not turn:
+            kept.append((number, excerpt))
+        else:  # a single word that is longer than the room
+            dropped += 1
+    speakers = dialogue.speakers and (*(dialogue.speakers[number] for number, _ in kept), dialogue.speakers[-1])
+    fitted = Dialogue(tuple(excerpt for _, excerpt in kept), dialogue.utterance, speakers)
+    return fitted, Truncation(dropped, unread)
 
 
 def _longest_turn(lengths: Sequence[int], room: int) -> int:

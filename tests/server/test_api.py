@@ -26,6 +26,7 @@ RECORD = {
     ],
     "operations": "[D] he [R] Ben Affleck [I] as Bruce Wayne",
     "confidence": 0.875,
+    "reason": None,
     "truncated": {"turns": 0, "characters": 0},
 }
 CHAT = "/v1/chat/completions"
@@ -137,8 +138,8 @@ BAD_FIELDS: list[tuple[Any, str, str]] = [
     ({"messages": [{"role": "user", "content": [{"text": "x"}]}]}, "messages[0].content[0].type", "missing"),
     (
         {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
-        "messages[0].content[0].text",
-        "expected a string, found nothing",
+        "messages[0].content",
+        "expected text, found none in its 1 parts; parts of type text, input_text and output_text are read",
     ),
     ({"items": {}}, "items", "expected a list, found an object"),
     ({"items": [{"utterance": "a"}, {"utterance": 5}]}, "items[1].utterance", "expected a string, found a number"),

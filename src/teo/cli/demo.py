@@ -61,7 +61,7 @@ def demo(
         for turn in history:
             typer.echo(f"    {turn}")
         typer.echo(f"  > {utterance}")
-        kept = "" if result.changed else f"  (kept: {result.reason})"
+        kept = "" if result.changed else "  (kept)"
         typer.echo(f"  = {show_edits(utterance, result.edits, colour=wants_colour())}{kept}")
         asked = result.confidence is not None
         typer.echo((f"    confidence {result.confidence:.2f}  {result.operations}".rstrip() if asked else "") + "\n")
