@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--split", default="dev")
     parser.add_argument("--source-limit", type=int, help="tokens of a source; the model's own without it")
     parser.add_argument("--limit", type=int, default=2000, help="rows that are too long, at most")
+    parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
     parser.add_argument("--ask", action="store_true", help="ask the model too")
     options = parser.parse_args()
     model = open_model(options.model)
@@ -41,7 +42,7 @@ def main() -> None:
     rewriter = Rewriter.of_model(model)
     rows = load_rows(options.data, options.path, options.split).rows
     long = [row for row in rows if _needed(row) and rewriter.fit(row.dialogue)[1]][: options.limit]
-    for share in SHARES:
+    for share in options.shares:
         for mark in MARKS if options.ask else MARKS[:1]:
             with mock.patch.multiple("teo.excerpts", HEAD_SHARE=share, OMISSION=mark):
                 found = {"rows": len(long), **dict(_measure(rewriter, long, ask=options.ask))}
