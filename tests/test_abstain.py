@@ -1,6 +1,6 @@
 """When an utterance is kept: languages, thresholds, and confidence with and without a calibration.
 
-What the rules keep is shown with the rewriter (test_rewriter.py).
+What the rules keep is shown in test_keeping.py.
 """
 
 from __future__ import annotations

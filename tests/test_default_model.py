@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teo import Dialogue, Rewriter
-from teo.abstain import reason_to_keep
 from teo.cli.demo import SAMPLES
+from teo.keeping import reason_to_keep
 from teo.loading import DEFAULT_MODEL, has_default
 
 pytestmark = pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
@@ -45,7 +45,9 @@ def test_records_hold_what_they_promise(rewriter: Rewriter) -> None:
     for dialogue, result in zip(DIALOGUES, rewriter.rewrite_many(DIALOGUES), strict=True):
         assert result.edits.apply(dialogue.utterance) == result.rewrite
         assert result.changed == (result.rewrite != dialogue.utterance)
-        assert 0 <= result.confidence <= 1
+        assert (result.confidence is None) == (reason_to_keep(dialogue) is not None)
+        assert (result.reason is None) == result.changed
+        assert 0 <= (result.confidence or 0) <= 1
         assert not result.truncated
 
 

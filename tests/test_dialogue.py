@@ -45,8 +45,49 @@ def test_turns_become_an_immutable_dialogue() -> None:
                 {"role": "assistant", "content": None},
                 {"role": "user", "content": "b"},
             ],
-            Dialogue(("a", ""), "b"),
-            "an assistant message that only calls a tool has no text",
+            Dialogue(("a",), "b"),
+            "an assistant message that only calls a tool says nothing",
+        ),
+        (
+            [
+                {"role": "user", "content": "a"},
+                {"role": "assistant", "content": [{"type": "tool_use", "name": "search"}]},
+                {"role": "tool", "content": [{"type": "image"}]},
+                {"role": "user", "content": "b"},
+            ],
+            Dialogue(("a",), "b"),
+            "a call among the parts says nothing, and what a tool gives back is not read",
+        ),
+        (
+            [
+                {"role": "Human", "content": "a"},
+                {"role": "AI", "content": "b"},
+                {"role": " bot ", "content": "c"},
+                {"role": "model", "content": "d"},
+                {"role": "Developer", "content": "x"},
+                {"role": "function", "content": "y"},
+                {"role": "USER", "content": "e"},
+            ],
+            Dialogue(("a", "b", "c", "d"), "e"),
+            "the usual other names of roles, in any case",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "input_text", "text": "When was he"}, {"text": "born?"}]}],
+            Dialogue((), "When was he born?"),
+            "parts are joined with a space where none is",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]}],
+            Dialogue((), "a b"),
+            "no second space",
+        ),
+        (
+            [
+                {"role": "assistant", "content": [{"type": "output_text", "text": "a"}, {"type": "refusal"}]},
+                {"role": "user", "content": [{"type": "text", "text": None}, {"type": "text", "text": "b"}]},
+            ],
+            Dialogue(("a",), "b"),
+            "a part without text is skipped",
         ),
         ([{"role": "system", "content": "x"}], Dialogue((), "x"), "the last message is rewritten whatever its role"),
     ],
@@ -73,7 +114,20 @@ def test_messages(messages: list[dict[str, object]], expected: Dialogue, reason:
         ({"messages": [{"role": "user", "content": ["x"]}]}, r"messages\[0\]\.content\[0\]: expected an object"),
         (
             {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
-            r"messages\[0\]\.content\[0\]\.text: expected a string",
+            r"messages\[0\]\.content: expected text, found none in its 1 parts",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": 3}]}]},
+            r"messages\[0\]\.content\[0\]\.text: expected a string, found a number",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}, {"type": "input_audio"}]}]},
+            r"messages\[0\]\.content: expected text, found none in its 2 parts; parts of type text, input_text",
+        ),
+        ({"messages": [{"role": "user", "content": []}]}, "expected text, found none in its 0 parts"),
+        (
+            {"messages": [{"role": "narrator", "content": "x"}, {"role": "user", "content": "x"}]},
+            r"messages\[0\]\.role: expected user, human, assistant, .* developer; found 'narrator'",
         ),
         (
             {"messages": [{"role": "user", "content": "x"}], "utterance": "y"},
@@ -88,4 +142,22 @@ def test_a_bad_row_names_its_field(row: object, wording: str) -> None:
 
 def test_a_row_may_leave_out_its_history() -> None:
     assert Dialogue.from_row({"utterance": "x", "id": 7}) == Dialogue((), "x")
+    assert Dialogue.from_row({"history": None, "utterance": "x"}) == Dialogue((), "x"), "as JSON has nothing"
     assert Dialogue.from_row({"messages": [{"role": "user", "content": "x"}]}) == Dialogue((), "x")
+
+
+def test_messages_keep_who_said_a_turn() -> None:
+    messages = [
+        {"role": "system", "content": "be nice"},
+        {"role": "Human", "content": "a"},
+        {"role": "ai", "content": "b"},
+        {"role": "assistant", "content": None},
+        {"role": "user", "content": "c"},
+    ]
+    dialogue = Dialogue.from_messages(messages)
+    assert dialogue.speakers == ("user", "assistant", "user")
+    assert dialogue == Dialogue(("a", "b"), "c"), "equal by what was said"
+    assert hash(dialogue) == hash(Dialogue(("a", "b"), "c"))
+    assert Dialogue.from_turns(["a"], "b").speakers is None, "not known"
+    with pytest.raises(InputError, match=r"speakers: expected one per turn and one for .* 2 in all, found 1"):
+        Dialogue(("a",), "b", ("user",))

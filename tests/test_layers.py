@@ -8,15 +8,15 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "teo"
 LAYERS = """\
-version errors files provenance
-dialogue units edits alignment layouts placement
+version errors arguments files provenance
+dialogue units edits alignment excerpts layouts placement reactions keeping
 models default
 runtime
 stages
 loading
 pipelines
 abstain
-result rewriter
+result answers rewriter
 data
 metrics
 training

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import itertools
+
+import pytest
+
 from teo.dialogue import Dialogue
 from teo.edits import Operation
+from teo.excerpts import OMISSION
 from teo.layouts import (
     Marker,
     Truncation,
@@ -52,12 +57,62 @@ def test_a_fused_text_is_split_at_its_separator() -> None:
     assert split_at_separator(("[SEP]",)) == (("[SEP]",), ()), "a user's separator does not split"
 
 
-def test_the_oldest_turns_are_dropped_whole() -> None:
-    dialogue = Dialogue(("aaaa", "bbb", "cc"), "d" * 99)
-    fitted, truncation = fit_history(dialogue, len, 6)
+def tokens(text: str) -> int:
+    """Return a turn's length: its words and a separator."""
+    return len(text.split()) + 1
+
+
+LONG = " ".join(f"w{k}" for k in range(200))
+
+
+@pytest.mark.parametrize(
+    ("history", "room", "lengths", "dropped", "why"),
+    [
+        (["a b", "c d e"], 7, [3, 4], 0, "all fits"),
+        (["a b", LONG], 60, [3, 57], 0, "a long last turn leaves the question before it whole"),
+        ([LONG, "a b", "c"], 60, [55, 3, 2], 0, "an old long turn is read in part too"),
+        ([LONG, "a b", LONG], 60, [28, 3, 28], 0, "two long turns share what the others leave"),
+        ([*["a b c"] * 30, LONG], 60, [4] * 11 + [16], 19, "old turns go where the long one would get too little"),
+        ([LONG] * 6, 60, [15] * 4, 2, "no more turns than get a part that says something"),
+        (["a b", LONG], 20, [3, 17], 0, "little room"),
+        (["a b", LONG], 12, [12], 1, "hardly any room: the last turn is read first"),
+        (["a b", LONG], 11, [], 2, "so little of a turn says nothing"),
+        ([LONG, "a b"], 11, [3], 1, "but a short turn is read"),
+        (["a"] * 5, 6, [2] * 3, 2, "short turns are dropped whole, the oldest first"),
+        (["a"], 0, [], 1, "no room"),
+        (["a"], -5, [], 1, "less than none"),
+        ([], 9, [], 0, "no turns"),
+        (["a b", "", "c"], 9, [3, 1, 2], 0, "a blank turn is a turn"),
+    ],
+)
+def test_what_is_read_of_a_history(history: list[str], room: int, lengths: list[int], dropped: int, why: str) -> None:
+    dialogue = Dialogue(tuple(history), "u " * 99, ("user",) * (len(history) + 1))
+    fitted, truncation = fit_history(dialogue, tokens, room)
+    assert [tokens(turn) for turn in fitted.history] == pytest.approx(lengths, abs=1), why
+    assert sum(map(tokens, fitted.history)) <= max(0, room)
+    assert fitted.utterance == dialogue.utterance
+    assert fitted.speakers == ("user",) * (len(fitted.history) + 1)
+    read = sum(len(turn.replace(OMISSION, "")) for turn in fitted.history)
+    assert truncation == Truncation(dropped, sum(map(len, history)) - read)
+    assert fit_history(fitted, tokens, room) == (fitted, Truncation()), "what fits once fits again"
+
+
+def test_a_dropped_turn_is_counted_with_its_characters() -> None:
+    fitted, truncation = fit_history(Dialogue(("aaaa", "bbb", "cc"), "d" * 99), len, 6)
     assert fitted == Dialogue(("bbb", "cc"), "d" * 99)
     assert truncation == Truncation(turns=1, characters=4)
     assert truncation
-    whole, nothing = fit_history(dialogue, len, 9)
-    assert whole == dialogue
-    assert not nothing
+
+
+def test_a_turn_of_one_long_word_is_dropped() -> None:
+    dialogue = Dialogue(("a b", "x" * 90, "c"), "u", ("user", "assistant", "user", "user"))
+    fitted, truncation = fit_history(dialogue, len, 40)
+    assert (fitted, truncation) == (Dialogue(("a b", "c"), "u"), Truncation(1, 90))
+    assert fitted.speakers == ("user", "user", "user")
+
+
+@pytest.mark.parametrize("room", range(48, 300, 7))
+def test_the_last_three_turns_are_read_whichever_is_long(room: int) -> None:
+    for history in itertools.product(["a b c", LONG], repeat=4):
+        fitted, _ = fit_history(Dialogue(history, "u"), tokens, room)
+        assert [turn.split()[:3] for turn in fitted.history[-3:]] == [turn.split()[:3] for turn in history[-3:]]

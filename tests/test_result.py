@@ -29,20 +29,22 @@ def test_the_record_is_the_one_of_the_contract() -> None:
         ],
         "operations": "[D] he [R] Ben Affleck [I] as Batman",
         "confidence": 0.87,
+        "reason": None,
         "truncated": {"turns": 0, "characters": 0},
     }
-    assert list(result.to_dict()) == ["rewrite", "changed", "edits", "operations", "confidence", "truncated"]
+    assert list(result.to_dict()) == ["rewrite", "changed", "edits", "operations", "confidence", "reason", "truncated"]
     assert edits.apply("It is he who acted.") == str(result)
 
 
 def test_an_utterance_that_is_kept() -> None:
-    kept = Rewrite("hello", truncated=Truncation(2, 30))
+    kept = Rewrite("hello", truncated=Truncation(2, 30), reason="reaction")
     assert kept.to_dict() == {
         "rewrite": "hello",
         "changed": False,
         "edits": [],
         "operations": "",
-        "confidence": 1.0,
+        "confidence": None,
+        "reason": "reaction",
         "truncated": {"turns": 2, "characters": 30},
     }
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
+import multiprocessing
+import pickle
 import threading
 import time
 from collections.abc import Callable
@@ -16,14 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripted import ScriptedGenerator, rewriter_of, says, stages_of
-from teo.abstain import reason_to_keep
+from teo.answers import own_edits
 from teo.dialogue import Dialogue
 from teo.edits import format_operations
 from teo.errors import InputError, ModelError
+from teo.excerpts import OMISSION
 from teo.layouts import Marker, Pieces, Truncation, text_of
-from teo.loading import ModelFolder, Role, locate
+from teo.loading import ModelFolder, Role, locate, open_model
 from teo.pipelines import edits_to
-from teo.rewriter import Rewriter, own_edits
+from teo.rewriter import Rewriter
 from teo.runtime.generator import Generated
 
 HISTORY = ("I think Batman is very handsome.", "The poster looks a bit like Ben Affleck.")
@@ -71,53 +75,33 @@ def test_messages_and_rows_and_turns_give_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("history", "utterance", "why"),
+    ("history", "utterance", "reason"),
     [
         ([], "what about it", "no-history"),
-        (["", "  \n"], "what about it", "no-history"),
-        (["hi"], "", "empty"),
         (["hi"], " \t\n", "empty"),
         (["hi"], "😂😂👍🏽", "reaction"),
-        (["hi"], "?!…", "reaction"),
-        (["hi"], "https://example.org/a?b=c", "code"),
-        (["hi"], "www.example.org me@example.org", "code"),
-        (["hi"], "```python\nprint(it)\n```", "code"),
+        (["hi"], "哈哈哈哈", "reaction"),
         (["hi"], "`rm -rf it`", "code"),
-        (["hi"], "Hello there!", "reaction"),
-        (["hi"], "Thank you very much. Goodbye.", "reaction"),
-        (["hi"], "谢谢，再见！", "reaction"),
-        (["hi"], "你好～", "reaction"),
+        (["hi"], "b" * 500, "too-long"),
     ],
 )
-def test_what_no_history_can_complete_is_kept_without_the_model(history: list[str], utterance: str, why: str) -> None:
+def test_what_is_kept_without_the_model_says_why(history: list[str], utterance: str, reason: str) -> None:
     rewriter, generator = scripted("something else")
-    result = rewriter.rewrite(history, utterance)
-    assert (result.rewrite, result.changed, result.confidence, generator.sources) == (utterance, False, 1.0, []), why
-    assert reason_to_keep(Dialogue(tuple(history), utterance)) == why
     (answer,) = rewriter.answer_many([Dialogue(tuple(history), utterance)])
-    assert (answer.reason, answer.prediction) == (why, None)
+    assert (answer.reason, answer.prediction, generator.sources) == (reason, None, [])
+    record = answer.record.to_dict()
+    assert (record["rewrite"], record["changed"], record["reason"]) == (utterance, False, reason)
+    assert record["confidence"] is None, "no model was asked"
 
 
-@pytest.mark.parametrize(
-    "utterance", ["yes", "ok", "是的", "为什么", "hello who is he", "hey it's him", "see https://a.b", "3"]
-)
-def test_what_history_may_complete_is_asked(utterance: str) -> None:
-    assert reason_to_keep(Dialogue(("hi",), utterance)) is None
-
-
-def test_the_rules_take_no_long_time_to_refuse() -> None:
-    started = time.perf_counter()
-    for text in (
-        "bye" * 1300 + "x",
-        "谢谢" * 2000 + "x",
-        "a@" * 2000,
-        "a." * 2000 + "@",
-        "`" * 4000,
-        "://" * 1300,
-        "!" * 4000 + "x",
-    ):
-        reason_to_keep(Dialogue(("hi",), text))
-    assert time.perf_counter() - started < 1
+def test_a_users_own_words_are_kept() -> None:
+    generator = says("something else", token_scores=lambda _: (-0.1,))
+    stages, folder = stages_of(direct=generator), ModelFolder({"direct": Role("w")}, variant="direct")
+    rewriter = Rewriter(stages, folder, keep=["ticket closed", r"/^order \d+$/"])
+    kept = rewriter.rewrite_many([Dialogue(HISTORY, text) for text in ("Ticket closed.", "Order 17", "order it")])
+    assert [result.reason for result in kept] == ["reaction", "reaction", None]
+    assert [result.changed for result in kept] == [False, False, True]
+    assert len(generator.sources) == 1
 
 
 def test_below_the_threshold_the_utterance_is_kept() -> None:
@@ -181,7 +165,7 @@ def test_a_pipeline_without_calibration_says_so_once_and_keeps_what_it_doubts(
 def test_an_answer_says_why_the_utterance_was_kept(said: str, score: float, reason: str | None) -> None:
     rewriter, _ = scripted(said, score=score)
     (answer,) = rewriter.answer_many([Dialogue(HISTORY, UTTERANCE)])
-    assert answer.reason == reason
+    assert answer.reason == answer.record.reason == answer.record.to_dict()["reason"] == reason
     assert answer.record.changed == (reason is None)
     assert answer.prediction is not None
     (too_long,) = scripted(said, limit=30)[0].answer_many([Dialogue(("a" * 30,), "b" * 20)])
@@ -253,6 +237,18 @@ def test_what_was_kept_back_is_the_second_alternative() -> None:
     assert [one.confidence for one in result.alternatives[:2]] == [result.confidence] * 2
 
 
+def test_doubled_spaces_and_marks_make_no_other_alternative() -> None:
+    rewriter, generator = scripted("When was Frank Herbert born?", score=-0.5)
+    generator.several = texts(
+        ("When was Frank Herbert born??", -0.6),
+        ("When was  Frank Herbert born?", -0.7),
+        ("When was Frank Herbert born? ?", -0.8),
+        ("When was Dune born?", -1.0),
+    )
+    result = rewriter.rewrite(["Who wrote Dune?", "Frank Herbert."], "When was he born?", n_best=5)
+    assert [other.rewrite for other in result.alternatives] == ["When was Frank Herbert born?", "When was Dune born?"]
+
+
 def test_texts_that_cannot_be_read_are_no_alternatives() -> None:
     rewriter, generator = scripted(lambda _: (Marker.DELETE, "he", Marker.REPLACE, "Ben"), variant="fast")
     generator.several = [
@@ -268,7 +264,7 @@ def test_without_a_model_call_the_utterance_is_the_only_alternative() -> None:
     rewriter, generator = scripted("x")
     for history, utterance in (([], "is he"), (["a"], "hello"), (["a"], "b" * 500)):
         result = rewriter.rewrite(history, utterance, n_best=3)
-        assert [one.rewrite for one in result.alternatives] == [utterance]
+        assert [(one.rewrite, one.confidence, one.score) for one in result.alternatives] == [(utterance, None, None)]
     assert (generator.sources, generator.counts) == ([], [])
 
 
@@ -304,13 +300,24 @@ def test_what_is_no_rewrite_is_no_change(said: str, why: str) -> None:
     assert (result.rewrite, result.changed) == (UTTERANCE, False), why
 
 
-def test_turns_are_dropped_oldest_first_and_counted() -> None:
-    rewriter, generator = scripted("new words", limit=40)
-    result = rewriter.rewrite(["a" * 30, "b" * 9, "c" * 9], "what")
-    assert generator.sources == [(Marker.CLS, "b" * 9, Marker.SEP, "c" * 9, Marker.SEP, "what", Marker.SEP)]
-    assert result.truncated == Truncation(1, 30)
-    with pytest.raises(InputError, match=r"expected a dialogue of at most 40 tokens, .* 1 turns \(30 characters\)"):
-        rewriter.rewrite(["a" * 30, "b" * 9, "c" * 9], "what", truncation="error")
+def test_what_is_not_read_is_counted() -> None:
+    rewriter, generator = scripted("new words", limit=60)
+    history = ["a" * 9, "b " * 30 + "c", "d" * 9]
+    result = rewriter.rewrite(history, "what")
+    (source,) = generator.sources
+    first, long, last = source[1], source[3], source[5]
+    assert (first, last) == ("a" * 9, "d" * 9), "the turns around a long one are read whole"
+    assert (long[:3], long[-3:]) == ("b b", "b c"), "its head and its end"
+    assert result.truncated == Truncation(0, 61 - len(long.replace(OMISSION, "")))
+    assert rewriter.fit(Dialogue(tuple(history), "what"))[0].history == (first, long, last)
+    many = rewriter.rewrite(["e" * 9] * 20, "what")
+    assert many.truncated == Truncation(15, 15 * 9), "too many turns: the oldest are dropped whole"
+    with pytest.raises(
+        InputError,
+        match=r"at most 60 tokens, found one of which \d+ characters do not fit \(0 whole turns among them\)",
+    ):
+        rewriter.rewrite(history, "what", truncation="error")
+    assert rewriter.rewrite(history[::2], "what", truncation="error").changed, "what fits is not refused"
 
 
 def test_an_utterance_is_never_cut() -> None:
@@ -345,13 +352,38 @@ def test_an_error_stays_in_its_place() -> None:
         ({"messages": [], "utterance": "d"}, "expected either messages or history and utterance, found both"),
         ({"history": ["a"], "utterance": "b", "min_confidence": 7}, "min_confidence: expected 0 to 1, found 7"),
         ({"history": ["a"], "utterance": "b", "min_confidence": 1.5}, "min_confidence: expected 0 to 1, found 1.5"),
+        (
+            {"history": ["a"], "utterance": "b", "min_confidence": "0.5"},
+            r"expected a number, 0 to 1; found '0.5' \(str\)",
+        ),
+        ({"history": ["a"], "utterance": "b", "min_confidence": float("nan")}, "min_confidence: expected 0 to 1"),
+        ({"history": ["a"], "utterance": "b", "n_best": "2"}, r"n_best: expected a whole number, 1 to 16; found '2'"),
+        ({"history": ["a"], "utterance": "b", "n_best": 2.0}, r"n_best: expected a whole number, 1 to 16; found 2.0"),
+        ({"history": ["a"], "utterance": "b", "n_best": True}, r"found True \(bool\)"),
         ({"history": ["a"], "utterance": "b", "truncation": "x"}, "truncation: expected oldest or error, found 'x'"),
+        ({"history": ["a"], "utterance": "b", "truncation": None}, "truncation: expected oldest or error"),
     ],
 )
 def test_wrong_calls_are_named(arguments: dict[str, Any], words: str) -> None:
     rewriter, _ = scripted("x")
     with pytest.raises(InputError, match=words):
         rewriter.rewrite(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((3,), r"dialogues: expected a list of dialogues, found 3 \(int\)"),
+        (("is he",), r"dialogues: expected a list of dialogues, found 'is he' \(str\)"),
+        (({"utterance": "x"},), r"dialogues: expected a list of dialogues, found {'utterance': 'x'} \(dict\)"),
+        (([], "32"), r"batch_size: expected a whole number, at least 1; found '32' \(str\)"),
+        (([], 0), "batch_size: expected at least 1, found 0"),
+    ],
+)
+def test_wrong_calls_of_many_are_named(arguments: tuple[Any, ...], words: str) -> None:
+    rewriter, _ = scripted("x")
+    with pytest.raises(InputError, match=words):
+        rewriter.rewrite_many(*arguments)
 
 
 def test_a_model_must_have_the_roles_of_the_variant() -> None:
@@ -371,6 +403,10 @@ def test_models_that_are_not_there_are_one_line(tmp_path: Path, monkeypatch: pyt
         Rewriter.from_pretrained(tmp_path)
     with pytest.raises(InputError, match="threads: expected at least 1, found 0"):
         Rewriter.from_pretrained(tmp_path, threads=0)
+    with pytest.raises(InputError, match=r"threads: expected a whole number, at least 1; found '2' \(str\)"):
+        Rewriter.from_pretrained(tmp_path, threads="2")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"model: expected a folder or a hub id, found 5 \(int\)"):
+        Rewriter.from_pretrained(5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="runtime: expected onnx or torch, found 'jax'"):
         Rewriter.from_pretrained(tmp_path, runtime="jax")  # type: ignore[arg-type]
     assert locate("./a/b/c") == Path("a/b/c"), "not a hub id"
@@ -412,7 +448,9 @@ def check(rewriter: Rewriter, history: list[str], utterance: str) -> dict[str, A
     result = rewriter.rewrite(history, utterance)
     assert result.edits.apply(utterance) == result.rewrite
     assert result.changed == (result.rewrite != utterance) == bool(result.edits)
-    assert 0 <= result.confidence <= 1
+    assert (result.reason is None) == result.changed
+    assert (result.confidence is None) == (result.reason in ("no-history", "empty", "reaction", "code", "too-long"))
+    assert 0 <= (result.confidence or 0) <= 1
     record: dict[str, Any] = json.loads(json.dumps(result.to_dict()))
     for edit in record["edits"]:
         assert utterance[edit["start"] : edit["end"]] == edit["old"]
@@ -526,7 +564,8 @@ def test_work_is_bounded(real: Rewriter) -> None:
     assert long_history.truncated.turns > 9_900
     assert long_history.truncated.characters == long_history.truncated.turns * len("a turn of some words")
     long_turn = real.rewrite(["word " * 200_000, "Ben is here"], "is he there")
-    assert long_turn.truncated == Truncation(1, 1_000_000)
+    assert long_turn.truncated.turns == 0, "its head and its end are read"
+    assert 999_000 < long_turn.truncated.characters < 1_000_000
     long_utterance = real.rewrite(["Ben is here"], "word " * 200_000)
     assert not long_utterance.changed
     assert long_utterance.truncated == Truncation(1, 1_000_011)
@@ -547,6 +586,67 @@ def test_threads_share_a_rewriter(real: Rewriter) -> None:
         worker.join()
     for k in range(4):
         assert results[k] == expected[k:] + expected[:k]
+
+
+def test_awaited_rewrites_are_the_same(real: Rewriter) -> None:
+    rows = [Dialogue(HISTORY, f"{UTTERANCE} {k}") for k in range(6)]
+    messages = [{"role": "user", "content": HISTORY[0]}, {"role": "user", "content": UTTERANCE}]
+
+    async def ask() -> tuple[Any, ...]:
+        alone = [real.arewrite(row.history, row.utterance, min_confidence=0) for row in rows]
+        return (
+            await asyncio.gather(*alone),
+            await real.arewrite_many(rows, 2, min_confidence=0),
+            await real.arewrite(messages=messages),
+        )
+
+    expected = real.rewrite_many(rows, min_confidence=0)
+    assert asyncio.run(ask()) == (expected, expected, real.rewrite(messages=messages))
+
+
+def test_a_cancelled_call_is_not_waited_for() -> None:
+    going_on = threading.Event()
+    rewriter, _ = scripted(lambda source: ("It is Ben who acted.",) if going_on.wait(10) else ())
+
+    async def ask() -> bool:
+        call = asyncio.create_task(rewriter.arewrite(HISTORY, UTTERANCE))
+        await asyncio.sleep(0.05)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        going_on.set()
+        return (await rewriter.arewrite(HISTORY, UTTERANCE)).changed
+
+    assert asyncio.run(ask()), "the next call goes on as before"
+    with pytest.raises(InputError, match="utterance: missing"):
+        asyncio.run(rewriter.arewrite(HISTORY))
+
+
+def rewrite_elsewhere(rewriter: Rewriter, utterance: str) -> Any:
+    return rewriter.rewrite(HISTORY, utterance, min_confidence=0), rewriter.variant
+
+
+def test_a_rewriter_works_in_a_spawned_process(tiny: Path) -> None:
+    rewriter = Rewriter.from_pretrained(tiny, threads=1, variant="fast", keep=["keep it"])
+    utterances = [UTTERANCE, "keep it!"]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found = pool.starmap(rewrite_elsewhere, [(rewriter, text) for text in utterances])
+    assert found == [rewrite_elsewhere(rewriter, text) for text in utterances]
+    assert found[1][0].reason == "reaction"
+
+
+def test_a_rewriter_of_bare_stages_cannot_be_pickled() -> None:
+    with pytest.raises(InputError, match="expected one of a model folder to pickle, found one of bare stages"):
+        pickle.dumps(scripted("x")[0])
+
+
+def test_threads_are_capped(tiny: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teo.loading.available_cores", lambda: 1)
+    opened = open_model(tiny, threads=100_000)
+    assert opened.threads == 4
+    assert caplog.messages == ["threads: 100000 are more than this machine's cores can use, 4 are used"]
+    assert open_model(tiny, threads=4).threads == 4
+    assert len(caplog.messages) == 1
 
 
 def test_a_real_models_name_and_variant(tiny: Path) -> None:

@@ -36,3 +36,8 @@ def __getattr__(name: str) -> Any:
 
         return Rewrite
     raise AttributeError(f"module 'teo' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """Return the names of the package, those that are imported only when asked for included."""
+    return sorted({*globals(), *__all__})

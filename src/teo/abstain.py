@@ -1,25 +1,14 @@
-"""When an utterance is kept as it is: rules that ask no model, calibrated confidence, and thresholds.
+"""When a model's rewrite is made: from a calibrated confidence on, with a threshold for each language.
 
-The rules, in order; each keeps the utterance:
-
-1. it is blank (`empty`);
-2. nothing was said before it: no history, or only blank turns (`no-history`);
-3. it has no letter and no digit: emoji, punctuation (`reaction`);
-4. it is only links or addresses (`code`);
-5. it is only code: a fenced block, or one quoted in back ticks (`code`);
-6. it is only a greeting, thanks or a goodbye (`reaction`).
-
-A word that answers or agrees ("yes", "ok", "是的") is not among them: what it agrees to can be filled in. Where a model
-is asked, its rewrite is made only from a confidence on: the calibrated chance that the rewrite is right.
+The rules that keep an utterance without asking a model stand in `teo.keeping`.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,45 +18,12 @@ from teo.loading import ModelFolder
 from teo.pipelines import Prediction
 from teo.units import holds_cjk
 
-Reason = Literal["empty", "no-history", "reaction", "code", "too-long", "complete", "unsure"]
-"""Why an utterance is kept: by a rule, because it does not fit, because no change or an unsure one was proposed."""
-
 DECIMALS = 4
 """Decimal places of a confidence: what a record shows is what thresholds are compared with."""
 UNCALIBRATED_THRESHOLD = 0.5
 """Threshold of a pipeline without calibration, for the probability that the model gives to its whole text."""
 LANGUAGES = ("en", "zh")
 """The languages that have thresholds of their own."""
-
-_LONGEST_RULED = 4096
-"""Longer utterances are not matched against patterns; nothing that long is a greeting or a link."""
-_LINK = re.compile(r"[a-z][a-z0-9+.-]*://\S+|www\.\S+|mailto:\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
-_CODE = re.compile(r"```.*```|`[^`]+`", re.DOTALL)
-# Longer forms first: the groups do not backtrack, so that no text takes long to refuse.
-_GREETING_WORDS = (
-    r"hiya|hi|hello|hey|howdy|greetings|good (?:morning|afternoon|evening|night|day)|bye(?:[ -]?bye)?|good ?bye"
-    r"|see you(?: later| soon)?|thanks?(?: you)?(?: so much| very much| a lot)?|many thanks|cheers"
-    r"|(?:you(?:'re| are) )?welcome"
-    r"|你好|您好|大家好|嗨|哈喽|哈罗|早上好|早安|早|上午好|中午好|下午好|晚上好|晚安|谢谢[你您了]?|多谢|感谢|再见|拜拜|不客气"
-)
-_GREETINGS = re.compile(rf"(?>(?:{_GREETING_WORDS})(?: there| all| everyone)?[\s,，.。!！~～、…]*)++", re.IGNORECASE)
-_OUTSIDE = re.compile(r"^[\W_]+|[\W_]+$")
-
-
-def reason_to_keep(dialogue: Dialogue) -> Reason | None:
-    """Return the rule that keeps an utterance without a model; None where the model is to be asked."""
-    text = dialogue.utterance.strip()
-    if not text:
-        return "empty"
-    if not any(turn.strip() for turn in dialogue.history):
-        return "no-history"
-    if len(text) > _LONGEST_RULED:
-        return None
-    if not any(map(str.isalnum, text)):
-        return "reaction"
-    if _CODE.fullmatch(text) or all(map(_LINK.fullmatch, text.split())):
-        return "code"
-    return "reaction" if _GREETINGS.fullmatch(_OUTSIDE.sub("", text)) else None
 
 
 @dataclass(frozen=True, slots=True)

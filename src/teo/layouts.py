@@ -13,6 +13,7 @@ from typing import Literal
 
 from teo.dialogue import Dialogue
 from teo.edits import Operation, Order, ParsedOperations, read_operations
+from teo.excerpts import take_excerpt
 
 
 class Marker(StrEnum):
@@ -40,7 +41,7 @@ Pieces = tuple[str, ...]
 
 
 TruncationRule = Literal["oldest", "error"]
-"""What becomes of a dialogue that is longer than a model reads: its oldest turns are dropped, or it is refused."""
+"""What becomes of a dialogue that is longer than a model reads: it is read in part, or it is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,9 @@ class Truncation:
     """What a model did not get to read."""
 
     turns: int = 0
+    """Turns that were dropped whole."""
     characters: int = 0
+    """Characters of dropped turns, and those left out of turns that were read in part."""
 
     def __bool__(self) -> bool:
         return bool(self.turns or self.characters)
@@ -111,18 +114,51 @@ def text_of(pieces: Sequence[str]) -> str:
     return "".join(piece for piece in pieces if not isinstance(piece, Marker))
 
 
-def fit_history(dialogue: Dialogue, measure: Callable[[str], int], room: int) -> tuple[Dialogue, Truncation]:
-    """Return the dialogue with as many of its latest turns as fit, and what was dropped.
+ALWAYS_READ = 3
+"""The last question before the utterance, the turn before that question, and the answer to it."""
+_LEAST_SHARE, _LONG_SHARE = 1 / 4, 1 / 2
+"""Of the room: what a turn gets at least that is read in part, and from where on a turn makes way for older ones."""
+_LEAST_TOKENS = 12
+"""Fewer tokens of a turn say nothing."""
 
-    `measure` gives a turn's length in tokens, its separator included. Turns are dropped whole, the oldest first; the
-    utterance is never cut.
+
+def fit_history(dialogue: Dialogue, measure: Callable[[str], int], room: int) -> tuple[Dialogue, Truncation]:
+    """Return the dialogue with its history cut to `room` tokens, and what was left out.
+
+    `measure` gives a turn's length in tokens, its separator included. Turns that are too long are read in part, head
+    and end, and leave the shorter ones whole; the oldest turns are dropped where the room is too small even so. The
+    last three are never dropped, whichever turn is long, unless there is hardly any room. The utterance is never cut.
     """
-    kept: list[str] = []
+    least, long = max(int(room * _LEAST_SHARE), _LEAST_TOKENS), room * _LONG_SHARE
+    lengths: list[int] = []  # of the latest turns, the last one first
+    shortest = wanted = 0
     for turn in reversed(dialogue.history):
-        room -= measure(turn)
-        if room < 0:
+        length = measure(turn)
+        shortest += min(length, least)
+        wanted += least if length > max(long, least) else length
+        if shortest > room or (wanted > room and len(lengths) >= ALWAYS_READ):
             break
-        kept.append(turn)
-    dropped = dialogue.history[: len(dialogue.history) - len(kept)]
-    truncation = Truncation(len(dropped), sum(len(turn) for turn in dropped))
-    return Dialogue(tuple(reversed(kept)), dialogue.utterance), truncation
+        lengths.append(length)
+    longest = _longest_turn(lengths, room)
+    first = len(dialogue.history) - len(lengths)
+    kept, dropped, unread = [], first, sum(map(len, dialogue.history[:first]))
+    for number, turn in enumerate(dialogue.history[first:], start=first):
+        excerpt, left_out = take_excerpt(turn, measure, longest)
+        unread += left_out
+        if excerpt or not turn:
+            kept.append((number, excerpt))
+        else:  # a single word that is longer than the room
+            dropped += 1
+    speakers = dialogue.speakers and (*(dialogue.speakers[number] for number, _ in kept), dialogue.speakers[-1])
+    fitted = Dialogue(tuple(excerpt for _, excerpt in kept), dialogue.utterance, speakers)
+    return fitted, Truncation(dropped, unread)
+
+
+def _longest_turn(lengths: Sequence[int], room: int) -> int:
+    """Return how long a turn may be so that all fit once the longer ones are cut to that; all of the room at most."""
+    for rank, length in enumerate(sorted(lengths)):
+        share = room // (len(lengths) - rank)
+        if length > share:
+            return share
+        room -= length
+    return max(lengths, default=0)

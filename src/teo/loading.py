@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from teo.arguments import describe, require_integer
 from teo.edits import Order
 from teo.errors import InputError, MissingExtraError, ModelError
 from teo.files import write_json
 from teo.layouts import Marker
 from teo.runtime.generator import Generator
 from teo.runtime.onnx_files import DESCRIPTION
+from teo.runtime.onnx_session import available_cores
 from teo.stages import Stage, Stages
+
+logger = logging.getLogger(__name__)
 
 Runtime = Literal["onnx", "torch"]
 
@@ -30,6 +36,8 @@ DEFAULT_MODEL = Path(__file__).parent / "default"
 """The model that comes with the package."""
 _HASHED = (".json", ".safetensors", ".onnx", ".bin", ".txt", ".model", ".spm")
 _CHUNK = 1 << 22
+_THREADS_PER_CORE = 4
+"""How many threads may be asked for, by core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class ModelFolder:
     order: Order = "position"
     """Order of the operations that stage 1 generates: position or insertions-first."""
     source_limit: int = 256
-    """Tokens a source may have; the oldest turns are dropped above it."""
+    """Tokens a source may have; a longer history is read in part."""
     threshold: float = 0.0
     """Confidence under which an utterance is kept where a pipeline has no calibration; 0: the package's own."""
     variant: str = "teo"
@@ -176,8 +184,8 @@ def open_model(
     """
     if runtime is not None:
         require_runtime(runtime)
-    if threads is not None and threads < 1:
-        raise InputError(f"threads: expected at least 1, found {threads}")
+    if threads is not None:
+        threads = _cap_threads(require_integer("threads", threads, 1))
     root = locate(path)
     folder = ModelFolder.load(root)
     if is_exported(root):
@@ -207,6 +215,8 @@ def locate(path: str | Path | None) -> Path:
                 "(--model FOLDER, or Rewriter.from_pretrained('FOLDER'))"
             )
         return DEFAULT_MODEL
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"model: expected a folder or a hub id, found {describe(path)}")
     folder = Path(path)
     if folder.is_dir() or not _is_hub_id(str(path)):
         return folder
@@ -221,6 +231,14 @@ def locate(path: str | Path | None) -> Path:
     except Exception as error:  # network, rights and names each have their own classes
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise ModelError(f"{path}: no such folder, and it cannot be fetched from the hub ({reason})") from error
+
+
+def _cap_threads(threads: int) -> int:
+    """Return how many threads are used of those asked for: far more than cores only take memory and time."""
+    most = _THREADS_PER_CORE * available_cores()
+    if threads > most:
+        logger.warning("threads: %s are more than this machine's cores can use, %s are used", threads, most)
+    return min(threads, most)
 
 
 def require_runtime(name: str) -> Runtime:

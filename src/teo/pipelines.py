@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from teo.alignment import derive_edits
+from teo.arguments import describe
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, Order, format_operations
 from teo.errors import InputError, ModelError
@@ -229,6 +230,8 @@ V = TypeVar("V", bound=Variant)
 
 def find_variant(name: str, known: Mapping[str, V]) -> V:
     """Return a variant by its name; raises where there is none, and names one that is spelled like it."""
+    if not isinstance(name, str):
+        raise InputError(f"variant: expected one of {', '.join(known)}; found {describe(name)}")
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name.lower(), known, n=1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from teo.edits import EditScript
+from teo.keeping import Reason
 from teo.layouts import Truncation
 
 
@@ -18,10 +19,10 @@ class Alternative:
     """Applied to the utterance, these give `rewrite`, character for character."""
     operations: str = ""
     """What was proposed, in the paper's notation."""
-    confidence: float = 1.0
-    """What the calibration makes of `score`."""
-    score: float = 0.0
-    """The log-probability of what the model wrote, to four decimals."""
+    confidence: float | None = None
+    """What the calibration makes of `score`; None where no model was asked."""
+    score: float | None = None
+    """The log-probability of what the model wrote, to four decimals; None where no model was asked."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the alternative, ready for JSON."""
@@ -45,10 +46,12 @@ class Rewrite:
     """Applied to the utterance, these give `rewrite`, character for character."""
     operations: str = ""
     """What stage 1 proposed, in the paper's notation; also where the utterance was kept."""
-    confidence: float = 1.0
-    """The calibrated chance, 0 to 1, that what the model proposed is right."""
+    confidence: float | None = None
+    """The calibrated chance, 0 to 1, that what the model proposed is right; None where no model was asked."""
     truncated: Truncation = field(default_factory=Truncation)
     """What the model did not get to read."""
+    reason: Reason | None = None
+    """Why the utterance was kept; None where it was changed."""
     alternatives: tuple[Alternative, ...] = ()
     """Where several rewrites were asked for: distinct ones, this one first, then by their score."""
 
@@ -63,6 +66,7 @@ class Rewrite:
             "edits": self.edits.to_dicts(),
             "operations": self.operations,
             "confidence": self.confidence,
+            "reason": self.reason,
             "truncated": {"turns": self.truncated.turns, "characters": self.truncated.characters},
         }
         if self.alternatives:

@@ -2,27 +2,29 @@
 
     rules -> pipeline -> threshold -> edits of the user's own string
 
-What a model does not read is stated in the record. Turns are left out whole, the oldest first, until the rest fits;
-the utterance is never cut: one that leaves no room for any turn before it is kept as it is, without a model call, and
-counted as unread where it does not fit itself. `truncation="error"` refuses such dialogues instead.
+What a model does not read is stated in the record. A turn that is too long is read in part, and the oldest turns are
+dropped where that does not suffice (`teo.layouts.fit_history`); the utterance is never cut: one that leaves no room for
+any turn before it is kept as it is, without a model call. `truncation="error"` refuses such dialogues instead.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from teo.abstain import DECIMALS, Abstention, Reason, reason_to_keep
+from teo.abstain import Abstention
+from teo.answers import Answer, Task, alone, decide, with_alternatives
+from teo.arguments import describe, require_integer, require_share
 from teo.dialogue import Dialogue
-from teo.edits import EditScript, format_operations
 from teo.errors import InputError, TeoError
+from teo.keeping import KeepList, reason_to_keep
 from teo.layouts import Truncation, TruncationRule
 from teo.loading import Model, ModelFolder, Runtime, open_model
-from teo.pipelines import PIPELINES, Prediction, find_variant, predict_several, require_one_text, require_roles
-from teo.result import Alternative, Rewrite
+from teo.pipelines import PIPELINES, find_variant, predict_several, require_one_text, require_roles
+from teo.result import Rewrite
 from teo.stages import Stages, fit_dialogue
 from teo.units import replace_surrogates
 
@@ -37,38 +39,27 @@ _BATCH_ROWS = 256
 """Rows that a generator may take at once; `batch_size` decides how many it gets."""
 _BEAMS_PER_ALTERNATIVE = 2
 """Texts searched for each rewrite asked for: several texts may say the same rewrite, or none."""
-_SPARE = 64
-"""Characters that a rewrite may have beyond all that was said: longer ones have run away."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A rewriter's record of one dialogue, and what is behind it."""
-
-    record: Rewrite
-    reason: Reason | None = None
-    """Why the utterance was kept; None where it was changed."""
-    prediction: Prediction | None = None
-    """What the pipeline predicted; None where no model was asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A dialogue for the model: as given, as the model reads it, and what it does not read."""
-
-    dialogue: Dialogue
-    fitted: Dialogue
-    truncation: Truncation
 
 
 class Rewriter:
     """The stages of a model, the pipeline that runs them, and when its rewrites are made."""
 
-    def __init__(self, stages: Stages, folder: ModelFolder, *, name: str = "model", variant: str | None = None) -> None:
+    def __init__(
+        self,
+        stages: Stages,
+        folder: ModelFolder,
+        *,
+        name: str = "model",
+        variant: str | None = None,
+        keep: Iterable[str] | KeepList = (),
+        model: Model | None = None,
+    ) -> None:
+        """Take loaded stages and what their `teo.json` says; with the `model` they come from it can be pickled."""
         self._pipeline = find_variant(variant or folder.variant, PIPELINES)
         require_roles(self._pipeline, PIPELINES, stages.by_role, name)
-        self._stages = stages
+        self._stages, self._model = stages, model
         self._name = name
+        self._keep = keep if isinstance(keep, KeepList) else KeepList.of(keep)
         self._abstention = Abstention.of(folder, self._pipeline.name)
         self._generator = stages[self._pipeline.roles(stages)[0]].generator
         self._warned = False
@@ -81,22 +72,33 @@ class Rewriter:
         threads: int | None = None,
         variant: str | None = None,
         runtime: Runtime = "onnx",
+        keep: Iterable[str] = (),
     ) -> Rewriter:
         """Return the rewriter of a model: a folder, a hub id, or with no path the one that comes with the package.
 
         `threads`: processor threads of a call, by default as many as there are, at most four. `variant`: the pipeline,
-        by default the model's own. `runtime`: onnx, or torch for a trained folder that was not exported.
+        by default the model's own. `runtime`: onnx, or torch for a trained folder that was not exported. `keep`:
+        utterances to keep without asking the model, each a whole one ("ticket closed") or a `/regular expression/`.
         """
         model = open_model(path, runtime=runtime, threads=threads, device="cpu", batch_size=_BATCH_ROWS)
-        return cls.of_model(model, variant)
+        return cls.of_model(model, variant, keep)
 
     @classmethod
-    def of_model(cls, model: Model, variant: str | None = None) -> Rewriter:
+    def of_model(cls, model: Model, variant: str | None = None, keep: Iterable[str] | KeepList = ()) -> Rewriter:
         """Return the rewriter of a model that was opened; its weights are loaded now, which may take a moment."""
         pipeline = find_variant(variant or model.folder.variant, PIPELINES)
         require_roles(pipeline, PIPELINES, model.folder.roles, str(model.path))
         stages = model.load(pipeline.roles(model.folder.roles))
-        return cls(stages, model.folder, name=model.name, variant=pipeline.name)
+        return cls(stages, model.folder, name=model.name, variant=pipeline.name, keep=keep, model=model)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how a copy is made in another process: it loads the model from its folder."""
+        if self._model is None:
+            raise InputError(
+                "Rewriter: expected one of a model folder to pickle, found one of bare stages; "
+                "load it with Rewriter.from_pretrained"
+            )
+        return type(self).of_model, (self._model, self.variant, self._keep)
 
     @property
     def name(self) -> str:
@@ -122,6 +124,10 @@ class Rewriter:
     def source_limit(self) -> int:
         """How many tokens of a dialogue the model reads."""
         return self._generator.source_limit
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text is to the model; for very long text a lower bound."""
+        return self._generator.measure(text) - 1
 
     def rewrite(
         self,
@@ -153,6 +159,30 @@ class Rewriter:
             raise answer
         return answer.record
 
+    async def arewrite(
+        self,
+        history: Sequence[str] | None = None,
+        utterance: str | None = None,
+        *,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> Rewrite:
+        """Return what `rewrite` does, from a worker thread, so that the event loop goes on.
+
+        A call that is cancelled is not waited for: a result that is already being made is dropped.
+        """
+        return await asyncio.to_thread(
+            self.rewrite,
+            history,
+            utterance,
+            messages=messages,
+            min_confidence=min_confidence,
+            truncation=truncation,
+            n_best=n_best,
+        )
+
     def rewrite_many(
         self,
         dialogues: Iterable[DialogueLike],
@@ -175,6 +205,25 @@ class Rewriter:
                 raise InputError(f"dialogues[{number}]: {result}") from result
             records.append(result)
         return records
+
+    async def arewrite_many(
+        self,
+        dialogues: Iterable[DialogueLike],
+        batch_size: int = 32,
+        *,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> list[Rewrite]:
+        """Return what `rewrite_many` does, from a worker thread, so that the event loop goes on."""
+        return await asyncio.to_thread(
+            self.rewrite_many,
+            dialogues,
+            batch_size,
+            min_confidence=min_confidence,
+            truncation=truncation,
+            n_best=n_best,
+        )
 
     def try_many(
         self,
@@ -201,20 +250,19 @@ class Rewriter:
         n_best: int = 1,
     ) -> list[Answer | TeoError]:
         """Return what `try_many` does, each record with the reason for keeping and the prediction behind it."""
-        if min_confidence is not None and not 0 <= min_confidence <= 1:
-            raise InputError(f"min_confidence: expected 0 to 1, found {min_confidence}")
-        if not 1 <= n_best <= MOST_ALTERNATIVES:
-            raise InputError(f"n_best: expected 1 to {MOST_ALTERNATIVES}, found {n_best}")
-        if n_best > 1:
+        if min_confidence is not None:
+            min_confidence = require_share("min_confidence", min_confidence)
+        if require_integer("n_best", n_best, 1, MOST_ALTERNATIVES) > 1:
             require_one_text(self._pipeline)
+        require_integer("batch_size", batch_size, 1)
         if truncation not in ("oldest", "error"):
             raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
-        if batch_size < 1:
-            raise InputError(f"batch_size: expected at least 1, found {batch_size}")
+        if isinstance(dialogues, str | Mapping) or not isinstance(dialogues, Iterable):
+            raise InputError(f"dialogues: expected a list of dialogues, found {describe(dialogues)}")
         if min_confidence is None:
             self._warn_uncalibrated()
         prepared = [self._prepare(dialogue, refuse=truncation == "error") for dialogue in dialogues]
-        tasks = [task for task in prepared if isinstance(task, _Task)]
+        tasks = [task for task in prepared if isinstance(task, Task)]
         answers = iter(
             [
                 answer
@@ -222,7 +270,14 @@ class Rewriter:
                 for answer in self._ask(tasks[start : start + batch_size], min_confidence, n_best)
             ]
         )
-        return [next(answers) if isinstance(item, _Task) else _alone(item) if n_best > 1 else item for item in prepared]
+        return [
+            next(answers)
+            if isinstance(item, Task)
+            else alone(item)
+            if isinstance(item, Answer) and n_best > 1
+            else item
+            for item in prepared
+        ]
 
     def _warn_uncalibrated(self) -> None:
         """Say once that thresholds are a default, where they are."""
@@ -236,100 +291,49 @@ class Rewriter:
                 self.threshold,
             )
 
-    def _prepare(self, raw: DialogueLike, *, refuse: bool) -> _Task | Answer | TeoError:
+    def fit(self, dialogue: Dialogue) -> tuple[Dialogue, Truncation]:
+        """Return what the model reads of a dialogue, and what is left out of it."""
+        return fit_dialogue(self._generator, dialogue)
+
+    def _prepare(self, raw: DialogueLike, *, refuse: bool) -> Task | Answer | TeoError:
         """Return what to ask the model, or the answer where there is nothing to ask."""
         try:
             dialogue = raw if isinstance(raw, Dialogue) else Dialogue.from_row(raw)
         except InputError as error:
             return error
         utterance = dialogue.utterance
-        if reason := reason_to_keep(dialogue):
-            return Answer(Rewrite(utterance), reason)
-        encodable = Dialogue(tuple(map(replace_surrogates, dialogue.history)), replace_surrogates(utterance))
-        fitted, truncation = fit_dialogue(self._generator, encodable)
+        if reason := reason_to_keep(dialogue, self._keep):
+            return Answer(Rewrite(utterance, reason=reason))
+        encodable = Dialogue(
+            tuple(map(replace_surrogates, dialogue.history)), replace_surrogates(utterance), dialogue.speakers
+        )
+        fitted, truncation = self.fit(encodable)
         if truncation and refuse:
             return _too_long(truncation, self._generator.source_limit)
         if not any(turn.strip() for turn in fitted.history):  # nothing of the history is left
-            return Answer(Rewrite(utterance, truncated=truncation), "too-long")
-        return _Task(dialogue, fitted, truncation)
+            return Answer(Rewrite(utterance, truncated=truncation, reason="too-long"))
+        return Task(dialogue, fitted, truncation)
 
-    def _ask(self, tasks: Sequence[_Task], min_confidence: float | None, n_best: int) -> list[Answer]:
+    def _ask(self, tasks: Sequence[Task], min_confidence: float | None, n_best: int) -> list[Answer]:
         """Return the model's answers to one batch."""
         dialogues = [task.fitted for task in tasks]
         predictions = self._pipeline.run(self._stages, dialogues)
-        answers = [self._decide(*pair, min_confidence) for pair in zip(tasks, predictions, strict=True)]
+        answers = [decide(self._abstention, *pair, min_confidence) for pair in zip(tasks, predictions, strict=True)]
         if n_best == 1:
             return answers
         several = predict_several(self._pipeline, self._stages, dialogues, _BEAMS_PER_ALTERNATIVE * n_best)
         return [
-            self._with_alternatives(task, answer, [prediction, *further], n_best)
+            with_alternatives(self._abstention, task, answer, [prediction, *further], n_best)
             for task, answer, prediction, further in zip(tasks, answers, predictions, several, strict=True)
         ]
-
-    def _decide(self, task: _Task, prediction: Prediction, min_confidence: float | None) -> Answer:
-        """Return the record of what a pipeline predicted: made from the threshold on, else the utterance is kept."""
-        proposed = self._propose(task, prediction)
-        record = Rewrite(
-            task.dialogue.utterance,
-            operations=proposed.operations,
-            confidence=proposed.confidence,
-            truncated=task.truncation + prediction.truncation,
-        )
-        threshold = self._abstention.threshold(task.fitted) if min_confidence is None else min_confidence
-        if not proposed.edits:
-            return Answer(record, "complete", prediction)
-        if proposed.confidence < threshold:
-            return Answer(record, "unsure", prediction)
-        return Answer(replace(record, rewrite=proposed.rewrite, changed=True, edits=proposed.edits), None, prediction)
-
-    def _propose(self, task: _Task, prediction: Prediction) -> Alternative:
-        """Return a prediction as a rewrite of the user's own string, whatever the threshold."""
-        utterance = task.dialogue.utterance
-        edits = own_edits(utterance, task.fitted, prediction.edits)
-        operations = prediction.operations
-        if operations is None:
-            operations = format_operations(edits.operations)
-        confidence = self._abstention.confidence(prediction)
-        return Alternative(edits.apply(utterance), edits, operations, confidence, round(prediction.score(), DECIMALS))
-
-    def _with_alternatives(self, task: _Task, answer: Answer, found: Sequence[Prediction], count: int) -> Answer:
-        """Return the answer with its alternatives: itself, what was predicted first, then what else was found.
-
-        Further texts whose operations cannot be parsed or placed as a whole are no alternatives.
-        """
-        first = self._propose(task, found[0])
-        others = [self._propose(task, prediction) for prediction in found[1:] if prediction.well_formed]
-        record = answer.record
-        own = Alternative(record.rewrite, record.edits, record.operations, record.confidence, first.score)
-        distinct = {own.rewrite: own}
-        for alternative in (first, *sorted(others, key=lambda other: -other.score)):
-            distinct.setdefault(alternative.rewrite, alternative)
-        return replace(answer, record=replace(record, alternatives=tuple(distinct.values())[:count]))
-
-
-def own_edits(utterance: str, fitted: Dialogue, script: EditScript) -> EditScript:
-    """Return a pipeline's edits of the utterance that it read as edits of the user's own string.
-
-    A rewrite that is longer than all that was said has run away: there are no edits then.
-    """
-    longest = len(fitted.utterance) + sum(len(turn) for turn in fitted.history) + _SPARE
-    length = len(fitted.utterance.strip()) + sum(len(edit.new) - len(edit.old) for edit in script)
-    return script.moved_to(utterance) if length <= longest else EditScript()
 
 
 def _too_long(truncation: Truncation, limit: int) -> InputError:
     return InputError(
-        f"history: expected a dialogue of at most {limit} tokens, found one of which {truncation.turns} turns "
-        f"({truncation.characters} characters) do not fit; shorten it, or let the oldest turns go (truncation 'oldest')"
+        f"history: expected a dialogue of at most {limit} tokens, found one of which {truncation.characters} "
+        f"characters do not fit ({truncation.turns} whole turns among them); shorten it, or let it be read in part "
+        "(truncation 'oldest')"
     )
-
-
-def _alone(answer: Answer | TeoError) -> Answer | TeoError:
-    """Return an answer without a model call as one of several were asked for: it is the only alternative."""
-    if isinstance(answer, TeoError):
-        return answer
-    alternatives = (Alternative(answer.record.rewrite),)
-    return replace(answer, record=replace(answer.record, alternatives=alternatives))
 
 
 __all__ = ["Answer", "DialogueLike", "Rewriter", "Runtime", "TruncationRule"]

@@ -11,7 +11,7 @@ Both take dialogues that fit into a source (`fit_dialogue`). What runs the model
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from teo.dialogue import Dialogue
 from teo.edits import Operation, Order
@@ -97,15 +97,15 @@ class StageTwoRewrite:
     score: float
     """log P(Y | Hist, U, E)"""
     truncation: Truncation
-    """The turns that had to make room for the operations."""
+    """What of the history had to make room for the operations."""
 
 
 def fit_dialogue(generator: Generator, dialogue: Dialogue, operations: Pieces = ()) -> tuple[Dialogue, Truncation]:
-    """Return the dialogue with the latest turns that a source has room for beside utterance and operations."""
+    """Return the dialogue with as much of its history as a source has room for beside utterance and operations."""
     room = generator.source_limit - generator.measure(dialogue.utterance) - 2  # [CLS], and [SEP] after the operations
     if room < 0:  # the utterance itself does not fit: it is never cut, and counts as unread with all before it
         turns = (*dialogue.history, dialogue.utterance)
-        return Dialogue((), dialogue.utterance), Truncation(len(dialogue.history), sum(map(len, turns)))
+        return replace(dialogue, history=(), speakers=None), Truncation(len(dialogue.history), sum(map(len, turns)))
     for piece in operations:
         room -= 1 if isinstance(piece, Marker) else generator.measure(piece) - 1
     return fit_history(dialogue, generator.measure, room)

@@ -10,10 +10,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from teo.abstain import reason_to_keep
 from teo.alignment import derive_edits
 from teo.cli.demo import SAMPLES, demo
 from teo.cli.export import export
+from teo.keeping import reason_to_keep
 from teo.result import Rewrite
 from teo.rewriter import Rewriter
 from teo.units import is_cjk

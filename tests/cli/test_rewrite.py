@@ -92,7 +92,7 @@ def test_turns_and_an_utterance(shouting: Shouting) -> None:
     assert run("a turn", "is he").stdout == "IS HE\n"
     record = json.loads(run("a turn", "is he", "--json").stdout)
     assert record["rewrite"] == "IS HE"
-    assert record == shouting.rewrite(["a turn"], "is he").to_dict(), "the record of Python, key for key"
+    assert list(record) == ["rewrite", "changed", "edits", "operations", "confidence", "reason", "truncated"]
 
 
 def test_alternatives_are_indented_under_the_rewrite(shouting: Shouting) -> None:

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from teo.alignment import derive_edits
@@ -32,29 +32,10 @@ SCRIPT = {
 REACTIONS = frozenset({"Thank you very much!", "好的，谢谢你", "Hello!"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _WithReason(Rewrite):
-    """A record that says why an utterance was kept; equal to one that says all the rest."""
-
-    reason: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return Rewrite.to_dict(self) | {"reason": self.reason}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rewrite) and other.to_dict() | {"reason": self.reason} == self.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-# A package whose own record has the field needs no other.
-Reasoned: Any = Rewrite if "reason" in Rewrite.__dataclass_fields__ else _WithReason
-
-
 def keep(dialogue: Dialogue, reason: str, **record: Any) -> Rewrite:
     """The record of an utterance that was kept; without a confidence where no model was asked."""
     confidence = 0.75 if reason == "complete" else None
-    return Reasoned(dialogue.utterance, **({"confidence": confidence} | record), reason=reason)
+    return Rewrite(dialogue.utterance, **({"confidence": confidence} | record), reason=reason)
 
 
 def reason_to_keep(dialogue: Dialogue) -> str | None:
@@ -75,6 +56,7 @@ class FakeRewriter:
 
     name, variant, threshold = "fake", "rule", 0.5
     thresholds: ClassVar[dict[str, float]] = {"zh": 0.5}
+    source_limit = 256
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
@@ -154,7 +136,7 @@ class FakeRewriter:
         names = [match.group() for turn in dialogue.history[-MOST_TURNS:] for match in NAME.finditer(turn)]
         if dialogue.utterance in SCRIPT:
             script = derive_edits(dialogue.utterance, SCRIPT[dialogue.utterance])
-            return Reasoned(
+            return Rewrite(
                 script.apply(dialogue.utterance), True, script, format_operations(script.operations), 0.93, unread
             )
         match = PRONOUN.search(dialogue.utterance)
@@ -168,4 +150,4 @@ class FakeRewriter:
         confidence = 0.25 if "maybe" in dialogue.utterance else 0.875
         if confidence < threshold:
             return keep(dialogue, "unsure", operations=operations, confidence=confidence, truncated=unread)
-        return Reasoned(script.apply(dialogue.utterance), True, script, operations, confidence, unread)
+        return Rewrite(script.apply(dialogue.utterance), True, script, operations, confidence, unread)

@@ -138,8 +138,8 @@ BAD_FIELDS: list[tuple[Any, str, str]] = [
     ({"messages": [{"role": "user", "content": [{"text": "x"}]}]}, "messages[0].content[0].type", "missing"),
     (
         {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
-        "messages[0].content[0].text",
-        "expected a string, found nothing",
+        "messages[0].content",
+        "expected text, found none in its 1 parts; parts of type text, input_text and output_text are read",
     ),
     ({"items": {}}, "items", "expected a list, found an object"),
     ({"items": [{"utterance": "a"}, {"utterance": 5}]}, "items[1].utterance", "expected a string, found a number"),
@@ -377,7 +377,8 @@ def test_health_names_the_model(ask: Ask) -> None:
     answer = ask("GET", "/health").json()
     assert answer | {"version": ""} == {
         "status": "ok", "version": "", "model": "fake", "variant": "rule",
-        "threshold": 0.5, "thresholds": {"zh": 0.5}, "queue": 0, "token_required": False,
+        "threshold": 0.5, "thresholds": {"zh": 0.5}, "source_limit": 256, "queue": 0,
+        "token_required": False,
     }  # fmt: skip
 
 

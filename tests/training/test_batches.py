@@ -60,10 +60,11 @@ def test_every_role_sees_every_row_as_often_as_told(codec: Codec) -> None:
 
 
 def test_truncation_is_counted(codec: Codec) -> None:
-    long = Row("long", Dialogue(("anna likes tea " * 30, "i saw anna in oslo"), "why"), "why anna likes tea")
+    turns = ("anna likes tea", *["i saw anna in oslo with many others"] * 20)
+    long = Row("long", Dialogue(turns, "why"), "why anna likes tea")
     report = make(codec, [*ROWS, long]).report
-    assert (report.truncated, report.dropped_turns) == (1, 1)
-    assert str(report) == "41 examples, 1 of them without their oldest turns (1 turns over source_limit)"
+    assert (report.truncated, report.dropped_turns) == (1, 18)
+    assert str(report) == "41 examples, 1 of them without their oldest turns (18 turns over source_limit)"
 
 
 def test_a_target_over_its_limit_is_left_out_and_counted(codec: Codec) -> None:

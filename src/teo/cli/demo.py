@@ -63,7 +63,8 @@ def demo(
         typer.echo(f"  > {utterance}")
         kept = "" if result.changed else "  (kept)"
         typer.echo(f"  = {show_edits(utterance, result.edits, colour=wants_colour())}{kept}")
-        typer.echo(f"    confidence {result.confidence:.2f}  {result.operations}".rstrip() + "\n")
+        asked = result.confidence is not None
+        typer.echo((f"    confidence {result.confidence:.2f}  {result.operations}".rstrip() if asked else "") + "\n")
     each = (time.perf_counter() - loaded) / len(SAMPLES)
     typer.echo(
         f"{rewriter.name}, {rewriter.variant}: loaded in {loaded - started:.2f} s, {each * 1000:.0f} ms per dialogue",

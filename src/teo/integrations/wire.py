@@ -80,6 +80,7 @@ def read_record(record: Mapping[str, Any]) -> Rewrite:
             record["operations"],
             record["confidence"],
             Truncation(record["truncated"]["turns"], record["truncated"]["characters"]),
+            record.get("reason"),
             tuple(
                 Alternative(
                     other["rewrite"], _read_edits(other), other["operations"], other["confidence"], other["score"]

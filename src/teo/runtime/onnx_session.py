@@ -17,8 +17,12 @@ _SLOWER = ["SkipLayerNormFusion"]
 
 def default_threads() -> int:
     """Return how many threads a model uses unless told otherwise: as many as this process may use, at most four."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(4, available)
+    return min(4, available_cores())
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def open_graphs(folder: Path, names: tuple[str, ...], *, threads: int, int8: bool) -> list[Any]:

@@ -236,6 +236,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
             variant=rewriter.variant,
             threshold=rewriter.threshold,
             thresholds=rewriter.thresholds,
+            source_limit=rewriter.source_limit,
             queue=service.batcher.waiting,
             token_required=service.settings.token is not None,
         )

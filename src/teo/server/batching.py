@@ -44,6 +44,10 @@ class ServedRewriter(Protocol):
     def thresholds(self) -> dict[str, float]:
         """The thresholds of the languages that have their own."""
 
+    @property
+    def source_limit(self) -> int:
+        """How many tokens of a dialogue the model reads."""
+
     def try_many(
         self,
         dialogues: Sequence[Dialogue],

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from teo.dialogue import Dialogue
+from teo.keeping import Reason
 from teo.layouts import TruncationRule
 from teo.result import Rewrite
 from teo.rewriter import MOST_ALTERNATIVES
@@ -38,12 +39,10 @@ SeveralRewrites = Annotated[
         description="From 2 on, the record has so many `alternatives`, or as many as the model finds.",
     ),
 ]
-Reason = Literal["no-history", "empty", "reaction", "code", "too-long", "complete", "unsure"]
-"""Why an utterance was kept as it is."""
 
 
 class ContentPart(BaseModel):
-    """A part of a message; parts that hold text are read, images and the like are not."""
+    """A part of a message; parts of type text, input_text and output_text are read."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     type: str
@@ -183,7 +182,7 @@ class RewriteRecord(BaseModel):
     edits: list[EditRecord]
     operations: str = Field(description="What was proposed: [I] text, or [D] old [R] new; also where it was kept back.")
     confidence: float | None = Field(ge=0, le=1, description="Null where no model was asked.")
-    reason: Reason | None = Field(default=None, description="Why the utterance was kept; null where it was changed.")
+    reason: Reason | None = Field(description="Why the utterance was kept; null where it was changed.")
     truncated: TruncatedRecord
     alternatives: list[AlternativeRecord] | None = Field(
         default=None, description="With `n_best` from 2 on: different rewrites, this one first."
@@ -274,6 +273,7 @@ class Health(BaseModel):
     variant: str
     threshold: float
     thresholds: dict[str, float] = {}
+    source_limit: int = Field(description="How many tokens of a dialogue the model reads.")
     queue: int
     token_required: bool = Field(default=False, description="Whether callers must send the server's token.")
 

@@ -51,7 +51,7 @@ class Example:
     def fit(
         self, encode: Callable[[Pieces], list[int]], measure: Callable[[str], int], limit: int
     ) -> tuple[Example, Truncation]:
-        """Return the example with the oldest turns dropped whole until its source fits, and what was dropped."""
+        """Return the example with its history cut until its source fits, as in prediction, and what was left out."""
         bare = replace(self, dialogue=Dialogue((), self.dialogue.utterance))
         dialogue, truncation = fit_history(self.dialogue, measure, limit - len(encode(bare.source)))
         return replace(self, dialogue=dialogue), truncation
