@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -55,7 +56,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize("make", EVERY_DOOR)
 @pytest.mark.parametrize(
     ("server", "reason"),
-    [("down_server", "the server cannot be reached"), ("hanging_server", "no answer within 0.3 s")],
+    [("down_server", "the server cannot be reached"), ("hanging_server", "no answer within 0.3 s|timed out")],
 )
 def test_a_server_that_is_down_or_hangs_lets_the_question_through(
     make: Callable[..., Any], server: str, reason: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
@@ -68,7 +69,7 @@ def test_a_server_that_is_down_or_hangs_lets_the_question_through(
     assert adapter.failures == 1
     (warning,) = warnings_in(caplog)
     assert "the utterance is kept as given, the rewriter failed: " in warning
-    assert reason in warning
+    assert re.search(reason, warning), "the client's own time limit and the guard's end at the same time"
     assert QUESTION not in warning, "logs hold no text of users"
     ask(QUESTION)
     assert adapter.failures == 2
