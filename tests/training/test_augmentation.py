@@ -13,7 +13,7 @@ import pytest
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.errors import ConfigError, DataError
-from teo.training.augmentation.augment import augment
+from teo.training.augmentation.augment import augment, read_answers
 from teo.training.augmentation.choices import LONG_REPLY, draw_reply, reactions, replies, reply_length
 from teo.training.augmentation.followups import Maker, request_rows
 from teo.training.augmentation.followups_en import Clarification, Substitution, TwoSlots
@@ -438,6 +438,20 @@ def test_augment_makes_what_is_asked_for(tmp_path: Path, caplog: pytest.LogCaptu
     assert any(row.dialogue.history[0] == "Why is the sky blue?" for row in made)
     assert "20 rows of switches" in caplog.text
     assert augment(AugmentationSettings(), ROWS) == []
+
+
+def test_the_answers_of_the_package_stand_between_a_question_and_its_follow_up() -> None:
+    made = augment(AugmentationSettings(everyday_en=400, answers="sampled", seed=3), [])
+    answers = dict(read_answers("sampled"))
+    assert len(answers) > 4_900
+    found = [row for row in made if any(turn in answers.values() for turn in row.dialogue.history)]
+    assert len(found) > 10, "the frames that need an answer get one"
+    assert augment(AugmentationSettings(everyday_en=400, seed=3), []) != made
+
+
+def test_answers_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r'none.jsonl: no such file; expected JSON lines of .*, or "sampled"'):
+        read_answers(str(tmp_path / "none.jsonl"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import lzma
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,10 @@ from teo.training.augmentation.labels import read_labels
 from teo.training.augmentation.requests import Request, read_requests
 from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.augmentation.switches import History, reaction_rows, row_histories, switch_rows
+
+SAMPLED = "sampled"
+"""The name of the answers that come with the package."""
+_SAMPLED_FILE = Path(__file__).parent / "answers" / "en.jsonl.xz"
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +54,7 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
         if count:
             yield f"requests-{language}", list(request_rows(requests[language], language, count, settings.seed))
     if settings.switches or settings.reactions:
-        histories = row_histories(rows) + (read_answers(Path(settings.answers)) if settings.answers else [])
+        histories = row_histories(rows) + (read_answers(settings.answers) if settings.answers else [])
         if settings.switches:
             texts = [request.text for found in requests.values() for request in found]
             yield "switches", list(switch_rows(histories, texts, settings.switches, settings.seed))
@@ -65,7 +70,7 @@ def _everyday(language: Language, count: int, settings: AugmentationSettings) ->
 
     answers: dict[str, str] = {}
     if settings.answers and language == "en":
-        answers = {history[0]: history[1] for history in read_answers(Path(settings.answers))}
+        answers = {history[0]: history[1] for history in read_answers(settings.answers)}
     return list(make_rows(language, count, settings.seed, answers=answers))
 
 
@@ -79,12 +84,13 @@ def _draw_labels(path: Path, count: int, seed: int) -> list[Row]:
     return [*changed[:half], *kept[: count - min(half, len(changed))]]
 
 
-def read_answers(path: Path) -> list[History]:
-    """Return the questions and answers of a JSONL file, each pair as a history."""
+def read_answers(name: str) -> list[History]:
+    """Return the questions and answers of a JSONL file, packed with xz or not, each pair as a history."""
+    path = _SAMPLED_FILE if name == SAMPLED else Path(name)
     if not path.is_file():
-        raise DataError(f'{path}: no such file; expected JSON lines of {{"question", "answer"}}')
+        raise DataError(f'{path}: no such file; expected JSON lines of {{"question", "answer"}}, or "{SAMPLED}"')
     histories: list[History] = []
-    with path.open(encoding="utf-8") as lines:
+    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 value = json.loads(line)

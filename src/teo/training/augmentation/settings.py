@@ -30,7 +30,8 @@ class AugmentationSettings:
     reactions: int = 0
     """Reactions after any dialogue, to be kept; both languages together."""
     answers: str = ""
-    """JSONL file of {"question", "answer"}: dialogues after which requests and reactions come, too."""
+    """JSONL file of {"question", "answer"}: long answers for the English frames, and dialogues after which requests and
+    reactions come; "sampled" for those that come with the package."""
     labels: str = ""
     """JSONL file of rows that a teacher labelled, packed with xz or not."""
     labels_rows: int = 0
