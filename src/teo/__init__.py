@@ -1,4 +1,4 @@
-"""Complete incomplete utterances of a dialogue: two-stage rewriting on editing operations."""
+"""Complete incomplete utterances of a dialogue by editing operations."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names of the package, those that are imported only when asked for included."""
-    return sorted({*globals(), *__all__})
+    """Return the public names, those that are imported only when asked for included."""
+    return sorted(__all__)
