@@ -14,8 +14,9 @@ from teo.units import split_units
 HEAD_SHARE = 0.8
 """The share of the room that the head gets.
 
-On development rows with long answers (`benchmarks/long_turns.py`) a larger head is better throughout; the rest goes to
-the end because those rows hardly ever ask for it, and users do ("the last one").
+On rows made of frames with long answers (`benchmarks/long_turns.py`) more of what the reference needs is read the
+larger the head is; CANARD's development rows and the everyday ones do not tell the shares apart. The end keeps a fifth,
+because those rows hardly ever ask for it and users do ("the last one").
 """
 OMISSION = " … "
 """What stands in the place of the text left out."""

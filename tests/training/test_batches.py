@@ -64,7 +64,7 @@ def test_truncation_is_counted(codec: Codec) -> None:
     long = Row("long", Dialogue(turns, "why"), "why anna likes tea")
     report = make(codec, [*ROWS, long]).report
     assert (report.truncated, report.dropped_turns) == (1, 18)
-    assert str(report) == "41 examples, 1 of them without their oldest turns (18 turns over source_limit)"
+    assert str(report) == "41 examples, 1 of them read in part (18 turns dropped whole, over source_limit)"
 
 
 def test_a_target_over_its_limit_is_left_out_and_counted(codec: Codec) -> None:

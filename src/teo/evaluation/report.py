@@ -106,7 +106,7 @@ def _needs(measures: Measures) -> str:
     rates = (
         f"Complete utterances changed: {percent(scores['over_rewrite_rate'])}%. "
         f"Incomplete utterances left unchanged: {percent(scores['under_rewrite_rate'])}%. "
-        f"Rows whose oldest turns were dropped: {measures.truncated_rows}. "
+        f"Rows that were read in part: {measures.truncated_rows}. "
         f"Rows with operations that could not be parsed or placed: {measures.not_well_formed_rows}."
     )
     if measures.chosen:

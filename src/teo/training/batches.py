@@ -50,7 +50,7 @@ class DataReport:
         text = f"{self.examples} examples"
         if self.truncated:
             text += (
-                f", {self.truncated} of them without their oldest turns ({self.dropped_turns} turns over source_limit)"
+                f", {self.truncated} of them read in part ({self.dropped_turns} turns dropped whole, over source_limit)"
             )
         return text + (f", {self.left_out} left out (target over target_limit)" if self.left_out else "")
 
@@ -114,7 +114,7 @@ class ExampleDataset(Dataset[list[Feature]]):
         return [self.encode(example) for example in examples]
 
     def encode(self, example: Example) -> Feature:
-        """Return the ids of an example, its oldest turns dropped until it fits."""
+        """Return the ids of an example, read in part where it does not fit."""
         fitted, _ = self._fit(example)
         return {
             "source": self.codec.encode(fitted.source),

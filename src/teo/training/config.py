@@ -54,7 +54,7 @@ class ModelSettings:
     stage1: str = ""
     """A trained teo folder whose stage 1 is taken as it is; then stage1 among the roles is not trained again."""
     source_limit: Count = 256
-    """Tokens of a source; the oldest turns are dropped whole above it, never the utterance or the operations."""
+    """Tokens of a source; above it long turns are read in part and old ones dropped, never utterance or operations."""
     target_limit: Count = 128
     """Tokens that a decoder may write; training rows with longer targets are left out and counted."""
     dropout: float = -1.0
