@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from teo.errors import InputError, MissingExtraError, ModelError
+from teo.files import write_json, write_text
 from teo.loading import ModelFolder, Role, open_model
 from teo.runtime.onnx_files import DESCRIPTION, Description
 from teo.training.saving import disk_errors, whole_folder
@@ -172,7 +172,7 @@ def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form)
         embedding=writer.places["embedding"],
         embedding_scale=writer.places.get("embedding:scale"),
     )
-    (out / DESCRIPTION).write_text(json.dumps(description.to_dict(), indent=1) + "\n", encoding="utf-8")
+    write_json(out / DESCRIPTION, description.to_dict())
     shutil.copyfile(tokenizer, tokenizer_folder / "tokenizer.json")
     return int(sum(parameter.numel() for parameter in model.parameters()))
 
@@ -209,4 +209,4 @@ def _write_card(source: Path, out: Path, described: ModelFolder, name: str, form
         languages=", ".join(described.languages) or "not stated",
         limit=described.source_limit,
     )
-    (out / "README.md").write_text(text, encoding="utf-8")
+    write_text(out / "README.md", text)

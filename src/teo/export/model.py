@@ -6,7 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from teo.export.graph import Form, Graph, Rows, Shape, Weights, key_or_value, quantise, query_key, scaled_query
+from teo.export.graph import Form, Graph, Rows, Shape, Weights, key_or_value, query_key, scaled_query
+from teo.models.storage import quantise
 from teo.runtime.onnx_session import PROBE_SIZE
 from teo.runtime.onnx_weights import WeightWriter
 

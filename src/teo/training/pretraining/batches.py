@@ -12,7 +12,8 @@ import torch
 from torch.utils.data import Dataset
 
 from teo.errors import DataError
-from teo.training.pretraining.noise import CLS_ID, IGNORED, Ids, Noise, NoisedExample
+from teo.models.backbone import IGNORED
+from teo.training.pretraining.noise import CLS_ID, Ids, Noise, NoisedExample
 from teo.training.pretraining.streams import Corpus
 
 _FULL = 0.6
