@@ -59,7 +59,7 @@ class Rewriter(BaseRewriter):
         self._name = name
         self._keep = keep if isinstance(keep, KeepList) else KeepList.of(keep)
         self._abstention = Abstention.of(folder, self._pipeline.name)
-        self._generator = stages[self._pipeline.roles(stages)[0]].generator
+        self._generator = stages[self._pipeline.roles(stages.by_role)[0]].generator
         self._warned = False
 
     @classmethod

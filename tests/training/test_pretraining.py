@@ -17,6 +17,7 @@ import numpy as np  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 from teo.errors import ConfigError, DataError  # noqa: E402
+from teo.models.backbone import IGNORED  # noqa: E402
 from teo.models.tokenizer import train_tokenizer  # noqa: E402
 from teo.training.loop import LoopSettings, schedule  # noqa: E402
 from teo.training.pretraining.batches import Bucket, PretrainBatches, collate, fitting  # noqa: E402
@@ -25,7 +26,6 @@ from teo.training.pretraining.noise import (  # noqa: E402
     CLS_ID,
     DELETE_ID,
     EOS_ID,
-    IGNORED,
     INSERT_ID,
     OPERATIONS_ID,
     PLACE_ID,

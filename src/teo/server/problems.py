@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from teo.arguments import kind_of
 from teo.errors import TeoError
 from teo.rewriter import MOST_ALTERNATIVES
 from teo.server.schemas import FORM_TAGS
@@ -184,7 +185,8 @@ def _sentence(error: Mapping[str, Any]) -> str:
         expected = (
             error["ctx"]["expected"] if kind == "literal_error" else _EXPECTED.get(kind, str(error["msg"]).lower())
         )
-    return f"expected {expected}, found {given if out_of_range else _kind(given)}"
+    found = given if out_of_range else "no JSON" if isinstance(given, bytes) else kind_of(given)
+    return f"expected {expected}, found {found}"
 
 
 _SEVERAL_FORMS = "expected either items, or messages, or history and utterance; found more than one of them"
@@ -201,17 +203,3 @@ _EXPECTED = {
     "model_attributes_type": "an object",
     "union_tag_not_found": "an object",
 }
-
-
-def _kind(value: object) -> str:
-    names = {
-        type(None): "nothing",
-        dict: "an object",
-        list: "a list",
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-        str: "a string",
-        bytes: "no JSON",
-    }
-    return names.get(type(value), f"a {type(value).__name__}")
