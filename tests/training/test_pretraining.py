@@ -192,7 +192,7 @@ def test_collated_labels_follow_what_is_given(noise: Noise, tokenizer: Tokenizer
     made = noise.rewriting([ids(tokenizer, DIALOGUES[3][1])], turn, Random(2), 200, unchanged=False)
     assert made is not None
     batch = collate([made], Bucket(64, 120, 1))
-    given, labels, segment = (batch[name][0].tolist() for name in ("given", "labels", "segment"))
+    given, labels, segment = (batch[name][0].tolist() for name in ("decoder_input", "labels", "segment"))
     at = 0
     for number, text in enumerate(made.segments, 1):
         length = len(text.ids) - 1

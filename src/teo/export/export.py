@@ -60,7 +60,7 @@ def export_model(folder: str | Path, out: str | Path, *, quantize: str = "int8")
         for weights, name in names.items():
             shared = len(names) == 1
             parameters += _export_weights(source / weights, beside / name, beside if shared else beside / name, form)
-        roles = {role: Role(names[one.folder], one.prompt) for role, one in described.roles.items()}
+        roles = {role: Role(names[stored.folder], stored.prompt) for role, stored in described.roles.items()}
         extra = {**described.extra, "export": {"form": form, "parameters": parameters}}
         exported = replace(described, roles=roles, extra=extra)
         exported.save(beside)
@@ -97,10 +97,10 @@ def measure_loss(
         raise InputError("rows: expected at least one row to compare on, found none")
     first, second = (_predictions(Path(path), rows, variant, threads) for path in (before, after))
     pairs = list(zip(first, second, strict=True))
-    same = [one.rewrite == other.rewrite for one, other in pairs]
+    same = [old.rewrite == new.rewrite for old, new in pairs]
     gaps = [
-        abs(sum(one.scores.values()) - sum(other.scores.values()))
-        for (one, other), equal in zip(pairs, same, strict=True)
+        abs(sum(old.scores.values()) - sum(new.scores.values()))
+        for (old, new), equal in zip(pairs, same, strict=True)
         if equal
     ]
     return Loss(

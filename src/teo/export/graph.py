@@ -123,7 +123,7 @@ class Graph:
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR, producer_name="teo")
 
     def rows(self, x: str) -> Rows:
-        """Return activations ready to be multiplied: as they are, or as whole numbers with a scale per row."""
+        """Return activations ready to be multiplied: as they are, or in int8 with a scale per row."""
         if self.form == "none":
             return Rows(x, "")
         largest = self.node("ReduceMax", self.node("Abs", x), self.sizes(-1), keepdims=1)
@@ -138,14 +138,14 @@ class Graph:
         if self.form == "none":
             return self.node("MatMul", rows.values, self.constant(name, np.ascontiguousarray(weight.T)))
         whole, scale = quantise(weight)
-        return self.whole_product(
+        return self.int8_product(
             rows, self.constant(name, np.ascontiguousarray(whole.T)), self.constant(f"{name}:scale", scale)
         )
 
-    def whole_product(self, rows: Rows, weight: str, scale: str) -> str:
-        """Return the product of whole numbers, put back to scale by column and by row."""
-        middle, one = self.constant("middle", np.array(128, dtype=np.uint8)), self.number(1)
-        summed = self.node("MatMulIntegerToFloat", rows.values, weight, one, scale, middle, fused=True)
+    def int8_product(self, rows: Rows, weight: str, scale: str) -> str:
+        """Return the int8 product, put back to scale by column and by row."""
+        middle, unit = self.constant("middle", np.array(128, dtype=np.uint8)), self.number(1)
+        summed = self.node("MatMulIntegerToFloat", rows.values, weight, unit, scale, middle, fused=True)
         return self.node("Mul", summed, rows.scale)
 
     def linear(self, rows: Rows, name: str, weight: Array, bias: Array | None) -> str:
@@ -226,7 +226,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Activations and, where they are whole numbers, the scale of each row."""
+    """Activations and, where they are int8, the scale of each row."""
 
     values: str
     scale: str
