@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from teo.errors import InputError, TeoError, exit_status, explain
+from teo.errors import InputError, TeoError, explain
 
 
 def refused(number: int, *names: str) -> OSError:
@@ -40,16 +40,3 @@ def refused(number: int, *names: str) -> OSError:
 )
 def test_one_line_and_a_status(error: Exception, message: str, status: int, reason: str) -> None:
     assert explain(error) == (message, status), reason
-
-
-def test_exit_status_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    def fail() -> None:
-        raise refused(errno.ENOSPC, "f")
-
-    assert exit_status(lambda: None) == 0
-    assert exit_status(fail) == 2
-    assert capsys.readouterr().err == (
-        "teo: f: cannot be read or written: No space left on device; free some space or write elsewhere\n"
-    )
-    with pytest.raises(KeyError):
-        exit_status(lambda: {}["k"])

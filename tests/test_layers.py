@@ -16,7 +16,7 @@ stages
 loading
 pipelines
 abstain
-result answers rewriter
+result interface answers rewriter
 data
 metrics
 training

@@ -1,5 +1,7 @@
 """`python -m teo` is the command `teo`."""
 
+import sys
+
 from teo.cli.app import main
 
-main()
+sys.exit(main())

@@ -58,7 +58,7 @@ def decide(abstention: Abstention, task: Task, prediction: Prediction, min_confi
     threshold = abstention.threshold(task.fitted) if min_confidence is None else min_confidence
     if not proposed.edits:
         return Answer(replace(record, reason="complete"), prediction)
-    if abstention.confidence(prediction) < threshold:
+    if proposed.confidence is not None and proposed.confidence < threshold:
         return Answer(replace(record, reason="unsure"), prediction)
     return Answer(replace(record, rewrite=proposed.rewrite, changed=True, edits=proposed.edits), prediction)
 

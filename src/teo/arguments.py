@@ -6,6 +6,11 @@ import numbers
 
 from teo.errors import InputError
 
+_KINDS: dict[type, str] = {
+    **{type(None): "nothing", bool: "true or false", int: "a number", float: "a number"},
+    **{str: "a string", list: "a list", dict: "an object"},
+}
+
 
 def require_integer(name: str, value: object, least: int, most: int | None = None) -> int:
     """Return a whole number that lies between bounds; raises and names the argument where it does not."""
@@ -26,6 +31,11 @@ def require_share(name: str, value: object) -> float:
     if not 0 <= number <= 1:
         raise InputError(f"{name}: expected 0 to 1, found {value}")
     return number
+
+
+def kind_of(value: object) -> str:
+    """Return what a JSON value is, as an error says it."""
+    return _KINDS.get(type(value), f"a {type(value).__name__}")
 
 
 def describe(value: object) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from teo.arguments import kind_of
 from teo.errors import InputError
 
 ROLES = {
@@ -49,7 +50,7 @@ class Dialogue:
         if history is None:
             history = ()
         if isinstance(history, str) or not isinstance(history, Sequence):
-            raise InputError(f"history: expected a list of strings, found {_kind(history)}; pass one string per turn")
+            raise InputError(f"history: expected a list of strings, found {kind_of(history)}; pass one string per turn")
         for index, turn in enumerate(history):
             _require_text(turn, f"history[{index}]")
         _require_text(utterance, "utterance")
@@ -64,7 +65,7 @@ class Dialogue:
         nobody in the dialogue said them.
         """
         if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
-            raise InputError(f"messages: expected a list of chat messages, found {_kind(messages)}")
+            raise InputError(f"messages: expected a list of chat messages, found {kind_of(messages)}")
         if not messages:
             raise InputError("messages: expected at least one message, found none; the last message is rewritten")
         roles = [_read_role(message, f"messages[{index}]") for index, message in enumerate(messages)]
@@ -82,7 +83,7 @@ class Dialogue:
     def from_row(cls, row: object) -> Dialogue:
         """Return the dialogue of a JSON row: {"history", "utterance"} or {"messages"}."""
         if not isinstance(row, Mapping):
-            raise InputError(f"expected a JSON object with history and utterance, or messages; found {_kind(row)}")
+            raise InputError(f"expected a JSON object with history and utterance, or messages; found {kind_of(row)}")
         if "messages" in row:
             if "utterance" in row:
                 raise InputError("messages: expected either messages or history and utterance, found both")
@@ -97,10 +98,10 @@ class Dialogue:
 def _read_role(message: object, path: str) -> str:
     """Return the role of one chat message by its usual name."""
     if not isinstance(message, Mapping):
-        raise InputError(f"{path}: expected an object with role and content, found {_kind(message)}")
+        raise InputError(f"{path}: expected an object with role and content, found {kind_of(message)}")
     role = message.get("role")
     if not isinstance(role, str):
-        raise InputError(f"{path}.role: expected a string such as 'user', found {_kind(role)}")
+        raise InputError(f"{path}.role: expected a string such as 'user', found {kind_of(role)}")
     known = ROLES.get(role.strip().lower())
     if known is None:
         raise InputError(f"{path}.role: expected {', '.join(ROLES)}; found '{role}'")
@@ -115,7 +116,7 @@ def _read_content(role: str, message: Mapping[str, Any], path: str) -> str | Non
     if isinstance(content, str):
         return content
     if not isinstance(content, Sequence):
-        raise InputError(f"{path}.content: expected a string, found {_kind(content)}")
+        raise InputError(f"{path}.content: expected a string, found {kind_of(content)}")
     text = ""
     for index, part in enumerate(content):
         read = _read_part(part, f"{path}.content[{index}]")
@@ -134,7 +135,7 @@ def _read_content(role: str, message: Mapping[str, Any], path: str) -> str | Non
 def _read_part(part: object, path: str) -> str:
     """Return the text of one content part; images and the like have none."""
     if not isinstance(part, Mapping):
-        raise InputError(f"{path}: expected an object with type, found {_kind(part)}")
+        raise InputError(f"{path}: expected an object with type, found {kind_of(part)}")
     text = part.get("text")
     if part.get("type") not in _TEXT_PARTS or text is None:
         return ""
@@ -144,9 +145,4 @@ def _read_part(part: object, path: str) -> str:
 
 def _require_text(value: object, path: str) -> None:
     if not isinstance(value, str):
-        raise InputError(f"{path}: expected a string, found {_kind(value)}")
-
-
-def _kind(value: object) -> str:
-    names = {type(None): "nothing", dict: "an object", list: "a list", bool: "true/false", int: "a number"}
-    return names.get(type(value), f"a {type(value).__name__}")
+        raise InputError(f"{path}: expected a string, found {kind_of(value)}")

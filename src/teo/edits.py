@@ -92,7 +92,7 @@ class Operation:
         return not self.old
 
     def __str__(self) -> str:
-        old, new = _escape(self.old), _escape(self.new)
+        old, new = escape_markers(self.old), escape_markers(self.new)
         parts = [INSERT, new] if self.is_insertion else [DELETE, old, REPLACE, new]
         return " ".join(part for part in parts if part)
 
@@ -167,11 +167,15 @@ class ParsedOperations:
 
 
 def format_operations(operations: Iterable[Operation], order: Order = "position") -> str:
-    """Return the paper's string: by position (its text and figure) or insertions first (its equation 2)."""
-    listed = list(operations)
+    """Return the paper's string."""
+    return " ".join(map(str, in_order(operations, order)))
+
+
+def in_order(operations: Iterable[Operation], order: Order) -> list[Operation]:
+    """Return operations by position (the paper's text and figure) or insertions first (its equation 2)."""
     if order == "insertions-first":
-        listed.sort(key=lambda operation: not operation.is_insertion)  # stable: each kind stays in order
-    return " ".join(str(operation) for operation in listed)
+        return sorted(operations, key=lambda operation: not operation.is_insertion)  # each kind stays in order
+    return list(operations)
 
 
 def parse_operations(text: str) -> ParsedOperations:
@@ -217,5 +221,6 @@ def read_operations(pieces: Iterable[tuple[str, str]]) -> ParsedOperations:
     return ParsedOperations(tuple(operations), well_formed and pending is None)
 
 
-def _escape(text: str) -> str:
+def escape_markers(text: str) -> str:
+    """Return a text in which the markers that it spells are escaped with a backslash."""
     return _MARKER.sub(lambda match: match.group(1) * 2 + "\\" + match.group(2), text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sys
-from collections.abc import Callable
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The operating system's numbers for a place that takes no more."""
@@ -50,17 +48,6 @@ def explain(error: Exception) -> tuple[str, int]:
     else:
         message, status = f"{type(error).__name__}: {error}; this is a defect of teo, please report it", 1
     return " ".join(message.split()) if "\n" in message else message, status
-
-
-def exit_status(run: Callable[[], object]) -> int:
-    """Return the exit status of a command that needs no more than Python: a known error is one line on stderr."""
-    try:
-        run()
-    except (TeoError, OSError) as error:
-        message, status = explain(error)
-        sys.stderr.write(f"teo: {message}\n")
-        return status
-    return 0
 
 
 def _explain_os_error(error: OSError) -> str:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from teo.dialogue import Dialogue
-from teo.edits import Operation, Order, ParsedOperations, read_operations
+from teo.edits import Operation, Order, ParsedOperations, in_order, read_operations
 from teo.excerpts import take_excerpt
 
 
@@ -75,11 +75,8 @@ def stage2_source(dialogue: Dialogue, operations: Pieces) -> Pieces:
 
 def operation_pieces(operations: Iterable[Operation], order: Order = "position") -> Pieces:
     """Return the paper's notation as pieces; nothing to do is no piece at all."""
-    listed = list(operations)
-    if order == "insertions-first":
-        listed.sort(key=lambda operation: not operation.is_insertion)
     pieces: list[str] = []
-    for operation in listed:
+    for operation in in_order(operations, order):
         if operation.is_insertion:
             pieces += [Marker.INSERT, operation.new]
         else:
@@ -89,16 +86,20 @@ def operation_pieces(operations: Iterable[Operation], order: Order = "position")
 
 def read_operation_pieces(pieces: Sequence[str]) -> ParsedOperations:
     """Return the operations that a model's pieces say; never raises."""
+    return read_operations(marked_texts(pieces))
+
+
+def marked_texts(pieces: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (marker, text after it) for each marker; text before the first has the marker ""."""
     marked: list[tuple[str, str]] = []
     for piece in pieces:
         if isinstance(piece, Marker):
-            marked.append((piece.value, ""))
+            marked.append((piece, ""))
         elif marked:
-            marker, text = marked[-1]
-            marked[-1] = (marker, f"{text} {piece}".strip())
+            marked[-1] = (marked[-1][0], f"{marked[-1][1]} {piece}".strip())
         elif piece.strip():
             marked.append(("", piece.strip()))
-    return read_operations(marked)
+    return marked
 
 
 def split_at_separator(pieces: Sequence[str]) -> tuple[Pieces, Pieces]:

@@ -87,23 +87,8 @@ def two_stage(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]
     return join_stages(stages, dialogues, proposals, rewrites)
 
 
-def fast(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
-    """Return the utterances with placed operations executed: one pass, no second stage."""
-    return _generate_one(stages, dialogues, "fast", interpret_fast)
-
-
-def fused(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
-    """Return what one decoder generates after its own operations: `operations [SEP] rewrite`."""
-    return _generate_one(stages, dialogues, "fused", interpret_fused)
-
-
-def direct(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
-    """Return the rewrites of a model without operations (the paper's BART and T5 rows)."""
-    return _generate_one(stages, dialogues, "direct", interpret_direct)
-
-
-def interpret_fast(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
-    """Return the prediction of placed operations: the utterance with them executed."""
+def fast(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
+    """Return the prediction of placed operations: the utterance with them executed, no second stage."""
     executed = execute_pieces(generated.pieces, dialogue.utterance)
     return Prediction(
         executed.text,
@@ -116,8 +101,8 @@ def interpret_fast(dialogue: Dialogue, generated: Generated, order: Order) -> Pr
     )
 
 
-def interpret_fused(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
-    """Return the prediction of a text `operations [SEP] rewrite`."""
+def fused(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
+    """Return the prediction of a text `operations [SEP] rewrite`: one decoder goes on after its own operations."""
     before, after = split_at_separator(generated.pieces)
     parsed = read_operation_pieces(before)
     # A decoder that never came to its rewrite proposes nothing: the utterance stays as it is.
@@ -133,8 +118,8 @@ def interpret_fused(dialogue: Dialogue, generated: Generated, order: Order) -> P
     )
 
 
-def interpret_direct(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
-    """Return the prediction of a text that is the rewrite."""
+def direct(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
+    """Return the prediction of a text that is the rewrite (the paper's BART and T5 rows)."""
     text = text_of(generated.pieces).strip()
     return Prediction(text, edits_to(dialogue.utterance, text), scores={"rewrite": generated.score})
 
@@ -171,6 +156,17 @@ def join_stages(
     ]
 
 
+def _of_one_text(name: str, summary: str, interpret: Interpret) -> Pipeline:
+    """Return a pipeline that generates one text per dialogue, with the role of its name, and interprets it."""
+
+    def run(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
+        texts = stages[name].generate([stage1_source(dialogue) for dialogue in dialogues])
+        pairs = zip(dialogues, texts, strict=True)
+        return [interpret(dialogue, generated, stages.order) for dialogue, generated in pairs]
+
+    return Pipeline(name, ((name,),), summary, run, interpret)
+
+
 STAGE_1, STAGE_2 = ("stage1", "fused"), ("stage2", "fused")
 """The roles that can serve as either stage."""
 
@@ -178,9 +174,9 @@ PIPELINES: Mapping[str, Pipeline] = {
     pipeline.name: pipeline
     for pipeline in (
         Pipeline("teo", (STAGE_1, STAGE_2), "stage 1 proposes operations, stage 2 rewrites given them", two_stage),
-        Pipeline("direct", (("direct",),), "the rewrite at once, without operations", direct, interpret_direct),
-        Pipeline("fast", (("fast",),), "operations that carry their place, executed at once", fast, interpret_fast),
-        Pipeline("fused", (("fused",),), "one decoder: operations, then the rewrite", fused, interpret_fused),
+        _of_one_text("direct", "the rewrite at once, without operations", direct),
+        _of_one_text("fast", "operations that carry their place, executed at once", fast),
+        _of_one_text("fused", "one decoder: operations, then the rewrite", fused),
     )
 }
 
@@ -197,7 +193,7 @@ def fit_and_run(
     run: Callable[[list[Dialogue]], list[Prediction]],
 ) -> list[Prediction]:
     """Return what `run` predicts of the dialogues once they fit; what was dropped counts in each prediction."""
-    generator = stages[variant.roles(stages)[0]].generator
+    generator = stages[variant.roles(stages.by_role)[0]].generator
     fitted = [fit_dialogue(generator, dialogue) for dialogue in dialogues]
     return [
         replace(prediction, truncation=truncation + prediction.truncation)
@@ -247,9 +243,3 @@ def require_roles(variant: Variant, known: Mapping[str, Variant], roles: Collect
             f"{model}: the variant '{variant.name}' needs the role {' or '.join(missing)}, "
             f"found {', '.join(roles) or 'none'}; this model can run {', '.join(able) or 'no variant'}"
         )
-
-
-def _generate_one(stages: Stages, dialogues: Sequence[Dialogue], role: str, interpret: Interpret) -> list[Prediction]:
-    texts = stages[role].generate([stage1_source(dialogue) for dialogue in dialogues])
-    pairs = zip(dialogues, texts, strict=True)
-    return [interpret(dialogue, generated, stages.order) for dialogue, generated in pairs]

@@ -10,14 +10,13 @@ replacement has `[P] left` before it only where the first occurrence of `old` is
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 from teo.alignment import derive_edits
-from teo.edits import Edit, EditScript, Operation, make_edit
-from teo.layouts import Marker, Pieces
+from teo.edits import Edit, EditScript, Operation, escape_markers, make_edit
+from teo.layouts import Marker, Pieces, marked_texts
 from teo.units import Unit, is_cjk, needs_space, split_units
 
 PLACEMENT_LIMIT = 64
@@ -26,7 +25,6 @@ _PLACES = 64
 """How many places one operation is tried at, the likeliest ones."""
 _REORDERED = 4
 """Up to this many operations are also tried in other orders than their own."""
-_MARKER = re.compile(r"\\*\[(?:I|D|R|P|SEP|CLS)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +80,19 @@ def execute_pieces(pieces: Sequence[str], utterance: str) -> Executed:
     placed: list[Span] = []
     reached = 0
     for left, operation in operations:
-        found = _locate(texts, left, operation, reached)
-        if found is None:
+        found = find_units(texts, operation.old, reached, left or "")
+        if found is None or (left == "" and found[0] != reached):
             well_formed = False
             continue
-        placed.append(found)
-        reached = found.last
+        placed.append(Span(*found, operation.new))
+        reached = found[1]
     script = make_script(placed, utterance)
     return Executed(script.apply(utterance), script, well_formed)
 
 
 def format_placed(pieces: Iterable[str]) -> str:
     """Return placed operations as one string to show; markers inside users' text get a backslash."""
-    shown = (
-        piece.value if isinstance(piece, Marker) else _MARKER.sub(lambda match: "\\" + match.group(), piece)
-        for piece in pieces
-    )
-    return " ".join(shown)
+    return " ".join(piece if isinstance(piece, Marker) else escape_markers(piece) for piece in pieces)
 
 
 def placements(operations: Sequence[Operation], utterance: str, limit: int = PLACEMENT_LIMIT) -> list[EditScript]:
@@ -206,19 +200,11 @@ def _shortest_left(utterance: str, units: Sequence[Unit], span: Span, reached: i
 
 def _read_placed(pieces: Sequence[str]) -> tuple[list[tuple[str | None, Operation]], bool]:
     """Return (left, operation) for each whole operation in the pieces, and whether that was all of them."""
-    marked: list[tuple[str, str]] = []
-    for piece in pieces:
-        if isinstance(piece, Marker):
-            marked.append((piece, ""))
-        elif marked:
-            marked[-1] = (marked[-1][0], f"{marked[-1][1]} {piece}".strip())
-        elif piece.strip():
-            marked.append(("", piece.strip()))
     read: list[tuple[str | None, Operation]] = []
     left: str | None = None
     old: str | None = None
     well_formed = True
-    for marker, text in marked:
+    for marker, text in marked_texts(pieces):
         if old is not None and marker != Marker.REPLACE:  # [D] x with no [R] after it
             well_formed, old, left = False, None, None
         if marker == Marker.PLACE and left is None:
@@ -238,13 +224,6 @@ def _read_placed(pieces: Sequence[str]) -> tuple[list[tuple[str | None, Operatio
             well_formed = False
             left = text if marker == Marker.PLACE else None
     return read, well_formed and left is None and old is None
-
-
-def _locate(texts: Sequence[str], left: str | None, operation: Operation, reached: int) -> Span | None:
-    found = find_units(texts, operation.old, reached, left or "")
-    if found is None or (left == "" and found[0] != reached):
-        return None
-    return Span(*found, operation.new)
 
 
 def _options(operation: Operation, texts: Sequence[str]) -> list[Span]:

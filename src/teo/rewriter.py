@@ -9,7 +9,6 @@ any turn before it is kept as it is, without a model call. `truncation="error"` 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from teo.answers import Answer, Task, alone, decide, with_alternatives
 from teo.arguments import describe, require_integer, require_share
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
+from teo.interface import BaseRewriter, DialogueLike
 from teo.keeping import KeepList, reason_to_keep
 from teo.layouts import Truncation, TruncationRule
 from teo.loading import Model, ModelFolder, Runtime, open_model
@@ -30,8 +30,6 @@ from teo.units import replace_surrogates
 
 logger = logging.getLogger(__name__)
 
-DialogueLike = Dialogue | Mapping[str, Any]
-
 MOST_ALTERNATIVES = 16
 """How many rewrites of one utterance may be asked for."""
 
@@ -41,7 +39,7 @@ _BEAMS_PER_ALTERNATIVE = 2
 """Texts searched for each rewrite asked for: several texts may say the same rewrite, or none."""
 
 
-class Rewriter:
+class Rewriter(BaseRewriter):
     """The stages of a model, the pipeline that runs them, and when its rewrites are made."""
 
     def __init__(
@@ -61,7 +59,7 @@ class Rewriter:
         self._name = name
         self._keep = keep if isinstance(keep, KeepList) else KeepList.of(keep)
         self._abstention = Abstention.of(folder, self._pipeline.name)
-        self._generator = stages[self._pipeline.roles(stages)[0]].generator
+        self._generator = stages[self._pipeline.roles(stages.by_role)[0]].generator
         self._warned = False
 
     @classmethod
@@ -128,102 +126,6 @@ class Rewriter:
     def count_tokens(self, text: str) -> int:
         """Return how many tokens a text is to the model; for very long text a lower bound."""
         return self._generator.measure(text) - 1
-
-    def rewrite(
-        self,
-        history: Sequence[str] | None = None,
-        utterance: str | None = None,
-        *,
-        messages: Sequence[Mapping[str, Any]] | None = None,
-        min_confidence: float | None = None,
-        truncation: TruncationRule = "oldest",
-        n_best: int = 1,
-    ) -> Rewrite:
-        """Return the rewrite of an utterance after its history, or of the last of some chat messages.
-
-        `min_confidence`: keep utterances below it, whatever the model's own thresholds. `n_best`: from 2 on, the
-        record has so many distinct `alternatives`, or as many as the model finds; its rewrite is the first of them.
-        """
-        if messages is not None:
-            if history is not None or utterance is not None:
-                raise InputError("messages: expected either messages or history and utterance, found both")
-            dialogue = Dialogue.from_messages(messages)
-        elif utterance is None:
-            raise InputError(
-                "utterance: missing; call rewrite(history=[...], utterance='...') or rewrite(messages=[...])"
-            )
-        else:
-            dialogue = Dialogue.from_turns(() if history is None else history, utterance)
-        (answer,) = self.answer_many([dialogue], min_confidence=min_confidence, truncation=truncation, n_best=n_best)
-        if isinstance(answer, TeoError):
-            raise answer
-        return answer.record
-
-    async def arewrite(
-        self,
-        history: Sequence[str] | None = None,
-        utterance: str | None = None,
-        *,
-        messages: Sequence[Mapping[str, Any]] | None = None,
-        min_confidence: float | None = None,
-        truncation: TruncationRule = "oldest",
-        n_best: int = 1,
-    ) -> Rewrite:
-        """Return what `rewrite` does, from a worker thread, so that the event loop goes on.
-
-        A call that is cancelled is not waited for: a result that is already being made is dropped.
-        """
-        return await asyncio.to_thread(
-            self.rewrite,
-            history,
-            utterance,
-            messages=messages,
-            min_confidence=min_confidence,
-            truncation=truncation,
-            n_best=n_best,
-        )
-
-    def rewrite_many(
-        self,
-        dialogues: Iterable[DialogueLike],
-        batch_size: int = 32,
-        *,
-        min_confidence: float | None = None,
-        truncation: TruncationRule = "oldest",
-        n_best: int = 1,
-    ) -> list[Rewrite]:
-        """Return the rewrites of many dialogues, in order: `Dialogue` values or JSON rows.
-
-        The same dialogue gets the same record, byte for byte, alone or among any others.
-        """
-        results = self.try_many(
-            dialogues, batch_size, min_confidence=min_confidence, truncation=truncation, n_best=n_best
-        )
-        records = []
-        for number, result in enumerate(results):
-            if isinstance(result, TeoError):
-                raise InputError(f"dialogues[{number}]: {result}") from result
-            records.append(result)
-        return records
-
-    async def arewrite_many(
-        self,
-        dialogues: Iterable[DialogueLike],
-        batch_size: int = 32,
-        *,
-        min_confidence: float | None = None,
-        truncation: TruncationRule = "oldest",
-        n_best: int = 1,
-    ) -> list[Rewrite]:
-        """Return what `rewrite_many` does, from a worker thread, so that the event loop goes on."""
-        return await asyncio.to_thread(
-            self.rewrite_many,
-            dialogues,
-            batch_size,
-            min_confidence=min_confidence,
-            truncation=truncation,
-            n_best=n_best,
-        )
 
     def try_many(
         self,
@@ -307,7 +209,7 @@ class Rewriter:
         encodable = Dialogue(
             tuple(map(replace_surrogates, dialogue.history)), replace_surrogates(utterance), dialogue.speakers
         )
-        fitted, truncation = self.fit(encodable)
+        fitted, truncation = fit_dialogue(self._generator, encodable)
         if truncation and refuse:
             return _too_long(truncation, self._generator.source_limit)
         if not any(turn.strip() for turn in fitted.history):  # nothing of the history is left

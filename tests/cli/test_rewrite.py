@@ -137,7 +137,7 @@ def test_bad_lines_stay_in_their_place(shouting: Shouting) -> None:
     assert [one.get("rewrite") for one in records] == ["OK", *[None] * 6, "OK"]
     assert [one["error"]["line"] for one in records[1:-1]] == [2, 3, 4, 5, 6, 7]
     assert records[2] == {
-        "error": {"line": 3, "message": "history: expected a list of strings, found a str; pass one string per turn"}
+        "error": {"line": 3, "message": "history: expected a list of strings, found a string; pass one string per turn"}
     }
     assert "teo: line 3: history: expected a list of strings" in result.stderr
     assert "expected UTF-8, found byte 0xff at 0" in result.stderr

@@ -25,7 +25,7 @@ BAD_LINES = [
         f":2: expected a JSON object {FORM}, found no JSON (Unterminated string starting at column 13)",
     ),
     ("another type", b'["a", "b", "c"]', f":2: expected an object {FORM}, found a list"),
-    ("null", b"null", f":2: expected an object {FORM}, found nothing (null)"),
+    ("null", b"null", f":2: expected an object {FORM}, found nothing"),
     ("no prediction", json.dumps(_without("prediction")).encode(), f":2: prediction: missing; a row is {FORM}"),
     ("no current", json.dumps(_without("current")).encode(), f":2: current: missing; a row is {FORM}"),
     ("a number", json.dumps({**GOOD, "reference": 3}).encode(), ":2: reference: expected a string, found a number"),

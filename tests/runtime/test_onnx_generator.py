@@ -20,10 +20,10 @@ pytest.importorskip("onnx", reason="exporting a model needs onnx")
 
 from teo.errors import InputError, ModelError  # noqa: E402
 from teo.export.export import export_model  # noqa: E402
-from teo.export.graph import quantise  # noqa: E402
 from teo.layouts import Marker, Pieces  # noqa: E402
 from teo.loading import ModelFolder, Role, is_exported, open_model  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
+from teo.models.storage import quantise  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.runtime.onnx_generator import OnnxGenerator, batches  # noqa: E402
 from teo.runtime.onnx_session import open_graphs  # noqa: E402

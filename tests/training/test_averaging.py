@@ -24,7 +24,7 @@ def batch() -> dict[str, torch.Tensor]:
     labels[:, 4:] = IGNORED
     return {
         "source": source,
-        "given": torch.cat([torch.full((3, 1), 2), labels[:, :-1].clamp(0)], 1),
+        "decoder_input": torch.cat([torch.full((3, 1), 2), labels[:, :-1].clamp(0)], 1),
         "labels": labels,
         "segment": torch.ones(3, 6, dtype=torch.uint8),
         "masked_places": torch.tensor([1, 9, 23]),

@@ -20,12 +20,13 @@ from safetensors.torch import load_file
 from teo.errors import ConfigError, DataError, InputError, ModelError, TeoError
 from teo.loading import ModelFolder
 from teo.runtime.torch_generator import TorchGenerator
+from teo.training.averaging import RunningAverage, logit_divergence
 from teo.training.config import TrainConfig
 from teo.training.finetune import Run, train
 from teo.training.record import TrainResult
 from teo.training.rows import read_operations
 from teo.training.saving import complete_checkpoints
-from teo.training.trainer import AveragedWeights, StageTrainer, divergence, token_loss
+from teo.training.trainer import StageTrainer, token_loss
 
 ConfigMaker = Callable[..., TrainConfig]
 
@@ -218,28 +219,29 @@ def test_the_average_is_what_is_evaluated_and_saved(make_config: ConfigMaker, tm
 
 def test_averaged_weights_follow_the_definition() -> None:
     model = torch.nn.Linear(1, 1, bias=False)
-    averaged = AveragedWeights(0.5)
-    values = [1.0, 3.0, 5.0]
-    for value in values:
+    model.weight.data.fill_(1.0)
+    averaged = RunningAverage(model, 0.3)
+    for step, value in enumerate([3.0, 5.0, 7.0]):
         model.weight.data.fill_(value)
-        averaged.update(model)
-    # Decays min(0.5, (1 + n) / (10 + n)): 3/12 at the second update, 4/13 at the third.
-    expected = 1.0 + (3.0 - 1.0) * (1 - 3 / 12)
-    expected += (5.0 - expected) * (1 - 4 / 13)
-    with averaged.applied(model):
+        averaged.update(step)
+    # Decays min(0.3, (2 + step) / (11 + step)): 2/11 at the first update, 3/12 at the second, then 0.3.
+    expected = 1.0 + (3.0 - 1.0) * (1 - 2 / 11)
+    expected += (5.0 - expected) * (1 - 3 / 12)
+    expected += (7.0 - expected) * (1 - 0.3)
+    with averaged.applied():
         assert model.weight.item() == pytest.approx(expected)
-    assert model.weight.item() == 5.0, "the weights come back"
+    assert model.weight.item() == 7.0, "the weights come back"
 
 
 def test_r_drop_is_zero_between_equal_passes_and_counts_labels_only() -> None:
     logits = torch.randn(2, 3, 5)
     other = logits.clone()
     labels = torch.tensor([[1, 2, -100], [3, -100, -100]])
-    assert divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
+    assert logit_divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
     other[:, 2] += torch.randn(5) * 9  # only where no label counts
-    assert divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
+    assert logit_divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
     other[0, 0] = torch.tensor([9.0, 0, 0, 0, 0])
-    assert divergence(logits, other, labels).item() > 0.1
+    assert logit_divergence(logits, other, labels).item() > 0.1
     assert token_loss(logits, labels).item() > 0
 
 

@@ -14,6 +14,7 @@ from teo.dialogue import Dialogue  # noqa: E402
 from teo.edits import Order  # noqa: E402
 from teo.errors import ConfigError, ModelError  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
+from teo.models.backbone import IGNORED  # noqa: E402
 from teo.models.storage import BASE, find_base, load_bytes, save_bytes  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.runtime.torch_codec import Codec  # noqa: E402
@@ -23,7 +24,6 @@ from teo.training.config import PerturbationSettings, read_config  # noqa: E402
 from teo.training.examples import ExampleMaker  # noqa: E402
 from teo.training.finetune import train  # noqa: E402
 from teo.training.packed import PACKED_ROLES, PackedBatches  # noqa: E402
-from teo.training.pretraining.noise import IGNORED  # noqa: E402
 
 ROWS = [
     Row("a", Dialogue(("I like Batman.", "Who acted?"), "It is he."), "It is Batman."),

@@ -17,6 +17,7 @@ import numpy as np  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 from teo.errors import ConfigError, DataError  # noqa: E402
+from teo.models.backbone import IGNORED  # noqa: E402
 from teo.models.tokenizer import train_tokenizer  # noqa: E402
 from teo.training.loop import LoopSettings, schedule  # noqa: E402
 from teo.training.pretraining.batches import Bucket, PretrainBatches, collate, fitting  # noqa: E402
@@ -25,7 +26,6 @@ from teo.training.pretraining.noise import (  # noqa: E402
     CLS_ID,
     DELETE_ID,
     EOS_ID,
-    IGNORED,
     INSERT_ID,
     OPERATIONS_ID,
     PLACE_ID,
@@ -192,7 +192,7 @@ def test_collated_labels_follow_what_is_given(noise: Noise, tokenizer: Tokenizer
     made = noise.rewriting([ids(tokenizer, DIALOGUES[3][1])], turn, Random(2), 200, unchanged=False)
     assert made is not None
     batch = collate([made], Bucket(64, 120, 1))
-    given, labels, segment = (batch[name][0].tolist() for name in ("given", "labels", "segment"))
+    given, labels, segment = (batch[name][0].tolist() for name in ("decoder_input", "labels", "segment"))
     at = 0
     for number, text in enumerate(made.segments, 1):
         length = len(text.ids) - 1

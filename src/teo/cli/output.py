@@ -57,9 +57,6 @@ def write_line(line: str) -> None:
 class WarningHandler(logging.Handler):
     """Shows a warning of the package as one line on stderr."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-
     def emit(self, record: logging.LogRecord) -> None:
         """Write the line."""
         write_line(f"teo: {record.getMessage()}")
@@ -68,7 +65,7 @@ class WarningHandler(logging.Handler):
 @contextmanager
 def show_warnings() -> Iterator[None]:
     """Show the package's warnings as long as the command runs."""
-    handler, logger = WarningHandler(), logging.getLogger("teo")
+    handler, logger = WarningHandler(logging.WARNING), logging.getLogger("teo")
     logger.addHandler(handler)
     try:
         yield

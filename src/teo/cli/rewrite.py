@@ -88,10 +88,9 @@ def rewrite(
 
 
 def _load(model: str | None, variant: str | None, threads: int | None, runtime: str, keep: Path | None) -> Rewriter:
-    from teo.loading import require_runtime
     from teo.rewriter import Rewriter
 
-    settings: dict[str, Any] = {"variant": variant, "threads": threads, "runtime": require_runtime(runtime)}
+    settings: dict[str, Any] = {"variant": variant, "threads": threads, "runtime": runtime}
     if keep is not None:
         from teo.keeping import read_keep_file
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from teo.errors import InputError, MissingExtraError, ModelError
+from teo.files import write_json, write_text
 from teo.loading import ModelFolder, Role, open_model
 from teo.runtime.onnx_files import DESCRIPTION, Description
 from teo.training.saving import disk_errors, whole_folder
@@ -60,7 +60,7 @@ def export_model(folder: str | Path, out: str | Path, *, quantize: str = "int8")
         for weights, name in names.items():
             shared = len(names) == 1
             parameters += _export_weights(source / weights, beside / name, beside if shared else beside / name, form)
-        roles = {role: Role(names[one.folder], one.prompt) for role, one in described.roles.items()}
+        roles = {role: Role(names[stored.folder], stored.prompt) for role, stored in described.roles.items()}
         extra = {**described.extra, "export": {"form": form, "parameters": parameters}}
         exported = replace(described, roles=roles, extra=extra)
         exported.save(beside)
@@ -97,10 +97,10 @@ def measure_loss(
         raise InputError("rows: expected at least one row to compare on, found none")
     first, second = (_predictions(Path(path), rows, variant, threads) for path in (before, after))
     pairs = list(zip(first, second, strict=True))
-    same = [one.rewrite == other.rewrite for one, other in pairs]
+    same = [old.rewrite == new.rewrite for old, new in pairs]
     gaps = [
-        abs(sum(one.scores.values()) - sum(other.scores.values()))
-        for (one, other), equal in zip(pairs, same, strict=True)
+        abs(sum(old.scores.values()) - sum(new.scores.values()))
+        for (old, new), equal in zip(pairs, same, strict=True)
         if equal
     ]
     return Loss(
@@ -172,7 +172,7 @@ def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form)
         embedding=writer.places["embedding"],
         embedding_scale=writer.places.get("embedding:scale"),
     )
-    (out / DESCRIPTION).write_text(json.dumps(description.to_dict(), indent=1) + "\n", encoding="utf-8")
+    write_json(out / DESCRIPTION, description.to_dict())
     shutil.copyfile(tokenizer, tokenizer_folder / "tokenizer.json")
     return int(sum(parameter.numel() for parameter in model.parameters()))
 
@@ -209,4 +209,4 @@ def _write_card(source: Path, out: Path, described: ModelFolder, name: str, form
         languages=", ".join(described.languages) or "not stated",
         limit=described.source_limit,
     )
-    (out / "README.md").write_text(text, encoding="utf-8")
+    write_text(out / "README.md", text)

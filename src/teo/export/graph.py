@@ -4,7 +4,7 @@ They are written down rather than traced from torch, so that what runs is what s
 version changes it, and one table of bytes serves as embedding and as output projection.
 
 int8 form: weights have one scale per output channel, activations one per row (a token's vector), found as it comes.
-Sums of products are whole numbers, hence exact: a row's result does not depend on the rows beside it. A scale per
+Sums of products are integers, hence exact: a row's result does not depend on the rows beside it. A scale per
 tensor, which tools make by default, would let the neighbours in a batch change the result.
 """
 
@@ -17,13 +17,13 @@ from typing import Any, Literal
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from teo.models.storage import quantise
+from teo.runtime.onnx_generator import POSITIONS
 from teo.runtime.onnx_weights import Array, WeightWriter
 
 Form = Literal["int8", "none"]
 Weights = Mapping[str, Array]
 
-POSITIONS = 2048
-"""How many positions the rotary tables hold: the longest source, and the longest text a decoder writes."""
 _OPSET, _IR = 20, 10
 _FUSED = "com.microsoft"
 _INLINE_BYTES = 1024
@@ -54,12 +54,6 @@ class Shape:
     def key_size(self) -> int:
         """Numbers in a row of keys or values, all heads together."""
         return self.kv_heads * self.head_size
-
-
-def quantise(weight: Array) -> tuple[Array, Array]:
-    """Return whole numbers from -127 to 127 and a scale per row of `weight` (an output channel): weight = q * scale."""
-    scale = np.maximum(np.abs(weight).max(axis=1), 1e-8).astype(np.float32) / np.float32(127)
-    return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
 class Graph:
@@ -102,7 +96,7 @@ class Graph:
         return self.constant(f"number:{value}", np.array(value, dtype=np.float32))
 
     def sizes(self, *values: int) -> str:
-        """Return the name of a list of whole numbers."""
+        """Return the name of a list of integers."""
         return self.constant("sizes:" + ",".join(map(str, values)), np.array(values, dtype=np.int64))
 
     def node(self, op: str, *inputs: str, fused: bool = False, **settings: Any) -> str:
@@ -129,7 +123,7 @@ class Graph:
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR, producer_name="teo")
 
     def rows(self, x: str) -> Rows:
-        """Return activations ready to be multiplied: as they are, or as whole numbers with a scale per row."""
+        """Return activations ready to be multiplied: as they are, or in int8 with a scale per row."""
         if self.form == "none":
             return Rows(x, "")
         largest = self.node("ReduceMax", self.node("Abs", x), self.sizes(-1), keepdims=1)
@@ -144,14 +138,14 @@ class Graph:
         if self.form == "none":
             return self.node("MatMul", rows.values, self.constant(name, np.ascontiguousarray(weight.T)))
         whole, scale = quantise(weight)
-        return self.whole_product(
+        return self.int8_product(
             rows, self.constant(name, np.ascontiguousarray(whole.T)), self.constant(f"{name}:scale", scale)
         )
 
-    def whole_product(self, rows: Rows, weight: str, scale: str) -> str:
-        """Return the product of whole numbers, put back to scale by column and by row."""
-        middle, one = self.constant("middle", np.array(128, dtype=np.uint8)), self.number(1)
-        summed = self.node("MatMulIntegerToFloat", rows.values, weight, one, scale, middle, fused=True)
+    def int8_product(self, rows: Rows, weight: str, scale: str) -> str:
+        """Return the int8 product, put back to scale by column and by row."""
+        middle, unit = self.constant("middle", np.array(128, dtype=np.uint8)), self.number(1)
+        summed = self.node("MatMulIntegerToFloat", rows.values, weight, unit, scale, middle, fused=True)
         return self.node("Mul", summed, rows.scale)
 
     def linear(self, rows: Rows, name: str, weight: Array, bias: Array | None) -> str:
@@ -232,7 +226,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Activations and, where they are whole numbers, the scale of each row."""
+    """Activations and, where they are int8, the scale of each row."""
 
     values: str
     scale: str

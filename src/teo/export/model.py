@@ -6,7 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from teo.export.graph import Form, Graph, Rows, Shape, Weights, key_or_value, quantise, query_key, scaled_query
+from teo.export.graph import Form, Graph, Rows, Shape, Weights, key_or_value, query_key, scaled_query
+from teo.models.storage import quantise
 from teo.runtime.onnx_session import PROBE_SIZE
 from teo.runtime.onnx_weights import WeightWriter
 
@@ -148,7 +149,7 @@ def _mixture(graph: Graph, states: str, weights: Weights, bias: str) -> str:
     if graph.form == "int8":
         whole, scale = quantise(table)
         across = graph.node("Transpose", graph.constant("embedding", whole), perm=[1, 0])
-        logits = graph.whole_product(rows, across, graph.constant("embedding:scale", scale))
+        logits = graph.int8_product(rows, across, graph.constant("embedding:scale", scale))
     else:
         across = graph.node("Transpose", graph.constant("embedding", table), perm=[1, 0])
         logits = graph.node("MatMul", rows.values, across)
@@ -187,7 +188,7 @@ def _choose(graph: Graph, probabilities: str) -> None:
 
 
 def probe_graph() -> onnx.ModelProto:
-    """Return a product of whole numbers whose right answer is known: see `teo.runtime.onnx_session`."""
+    """Return an int8 product whose right answer is known: see `teo.runtime.onnx_session`."""
     weight = numpy_helper.from_array(np.full((PROBE_SIZE, PROBE_SIZE), 127, dtype=np.int8), "weight")
     graph = helper.make_graph(
         [helper.make_node("MatMulInteger", ["x", "weight"], ["y"])],

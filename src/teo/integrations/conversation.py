@@ -51,9 +51,13 @@ class AdaptedRewriter:
 
     def rewrite_all(self, dialogues: Sequence[Dialogue]) -> list[Rewrite]:
         """Return the rewrites, in order, each told to `on_rewrite`."""
-        results = [_raised(answer) for answer in self._guard.answer(dialogues, self._ask)]
-        for dialogue, result in zip(dialogues, results, strict=True):
-            if self._on_rewrite is not None:
+        results = []
+        for answer in self._guard.answer(dialogues, self._ask):
+            if isinstance(answer, TeoError):
+                raise answer
+            results.append(answer)
+        if self._on_rewrite is not None:
+            for dialogue, result in zip(dialogues, results, strict=True):
                 self._on_rewrite(dialogue, result)
         return results
 
@@ -88,9 +92,3 @@ def read_conversation(
             raise InputError(f"{field}[{index}]: expected a {name} or a string, found a {type(turn).__name__}")
         messages.append({"role": role, "content": text})
     return Dialogue.from_messages([*messages, {"role": "user", "content": utterance}])
-
-
-def _raised(answer: Rewrite | TeoError) -> Rewrite:
-    if isinstance(answer, TeoError):
-        raise answer
-    return answer

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
 from teo.integrations.guard import Guard, OnError
 from teo.integrations.wire import Connection, RefusedError, RemoteError, read_record
+from teo.interface import BaseRewriter, DialogueLike
+from teo.layouts import TruncationRule
 from teo.result import Rewrite
 
-if TYPE_CHECKING:
-    from teo.layouts import TruncationRule
-    from teo.rewriter import DialogueLike
 
-
-class RemoteRewriter:
+class RemoteRewriter(BaseRewriter):
     """The rewriter of a server; needs nothing but Python."""
 
     def __init__(
@@ -76,60 +73,6 @@ class RemoteRewriter:
     def source_limit(self) -> int:
         """How many tokens of a dialogue the model reads."""
         return int(self._state("source_limit"))
-
-    def rewrite(
-        self,
-        history: Sequence[str] | None = None,
-        utterance: str | None = None,
-        *,
-        messages: Sequence[Mapping[str, Any]] | None = None,
-        min_confidence: float | None = None,
-        truncation: TruncationRule = "oldest",
-        n_best: int = 1,
-    ) -> Rewrite:
-        """Return the rewrite of an utterance after its history, or of the last of some chat messages."""
-        if messages is not None:
-            if history is not None or utterance is not None:
-                raise InputError("messages: expected either messages or history and utterance, found both")
-            dialogue = Dialogue.from_messages(messages)
-        elif utterance is None:
-            raise InputError(
-                "utterance: missing; call rewrite(history=[...], utterance='...') or rewrite(messages=[...])"
-            )
-        else:
-            dialogue = Dialogue.from_turns(() if history is None else history, utterance)
-        answers = self.try_many([dialogue], min_confidence=min_confidence, truncation=truncation, n_best=n_best)
-        return _raised(answers[0])
-
-    async def arewrite(
-        self,
-        history: Sequence[str] | None = None,
-        utterance: str | None = None,
-        *,
-        messages: Sequence[Mapping[str, Any]] | None = None,
-        min_confidence: float | None = None,
-        truncation: TruncationRule = "oldest",
-        n_best: int = 1,
-    ) -> Rewrite:
-        """Return what `rewrite` does, from a thread, so that the event loop goes on."""
-        options = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
-        call = partial(self.rewrite, history, utterance, messages=messages, **options)  # type: ignore[arg-type]
-        return await asyncio.to_thread(call)
-
-    def rewrite_many(
-        self,
-        dialogues: Iterable[DialogueLike],
-        batch_size: int = 32,
-        *,
-        min_confidence: float | None = None,
-        truncation: TruncationRule = "oldest",
-        n_best: int = 1,
-    ) -> list[Rewrite]:
-        """Return the rewrites of many dialogues, in order, asked for `batch_size` at a time."""
-        answers = self.try_many(
-            dialogues, batch_size, min_confidence=min_confidence, truncation=truncation, n_best=n_best
-        )
-        return [_raised(answer, f"dialogues[{number}]: ") for number, answer in enumerate(answers)]
 
     def try_many(
         self,
@@ -198,14 +141,6 @@ class RemoteRewriter:
 
 def _too_slow(url: str, reason: str) -> RemoteError:
     return RemoteError(f"{url}: {reason}")
-
-
-def _raised(answer: Rewrite | TeoError, where: str = "") -> Rewrite:
-    if isinstance(answer, InputError) and where:
-        raise InputError(f"{where}{answer}")
-    if isinstance(answer, TeoError):
-        raise answer
-    return answer
 
 
 __all__ = ["RemoteError", "RemoteRewriter"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from teo.arguments import kind_of
 from teo.errors import InputError
 from teo.metrics.base import Example
 from teo.units import scoring_units
@@ -37,13 +38,13 @@ class ScoredRow:
     def from_json(cls, value: object, place: str) -> ScoredRow:
         """Return the row of a JSON object; keys other than the three and `references` are ignored."""
         if not isinstance(value, Mapping):
-            raise InputError(f"{place}: expected an object {_FORM}, found {_kind(value)}")
+            raise InputError(f"{place}: expected an object {_FORM}, found {kind_of(value)}")
         texts = []
         for field in FIELDS:
             if field not in value:
                 raise InputError(f"{place}: {field}: missing; a row is {_FORM}")
             if not isinstance(value[field], str):
-                raise InputError(f"{place}: {field}: expected a string, found {_kind(value[field])}")
+                raise InputError(f"{place}: {field}: expected a string, found {kind_of(value[field])}")
             texts.append(value[field])
         current, reference, prediction = texts
         return cls(current, reference, prediction, place, _read_references(value.get("references", []), place))
@@ -132,13 +133,6 @@ def _split_on_space(text: str) -> list[str]:
 def _short(value: object, most: int = 60) -> str:
     shown = repr(value)
     return shown if len(shown) <= most + 2 else f"{shown[:most]}…{shown[-1]}"
-
-
-def _kind(value: object) -> str:
-    if value is None:
-        return "nothing (null)"
-    names = {bool: "true/false", str: "a string", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    return names.get(type(value), f"a {type(value).__name__}")
 
 
 def _open(path: Path) -> AbstractContextManager[BinaryIO]:

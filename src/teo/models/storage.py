@@ -1,6 +1,6 @@
 """The pretrained backbone in 8 bits: small enough to keep beside the code, exact enough to fine-tune from.
 
-A matrix is stored as signed bytes with one scale per row (symmetric, absmax / 127); vectors stay in half precision.
+A matrix is stored in int8 with one scale per row; vectors stay in half precision.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
 from teo.errors import ModelError
@@ -41,6 +44,12 @@ def find_base() -> Path:
     )
 
 
+def quantise(weight: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return the int8 rows of a matrix and the scale of each: weight = rows * scale, symmetric, absmax / 127."""
+    scale = np.maximum(np.abs(weight).max(axis=1), 1e-8).astype(np.float32) / np.float32(127)
+    return np.rint(weight / scale[:, None]).astype(np.int8), scale
+
+
 def save_bytes(model: TeoForConditionalGeneration, tokenizer_folder: Path, path: Path) -> None:
     """Write a model in 8 bits with the tokenizer of another folder."""
     path.mkdir(parents=True, exist_ok=True)
@@ -49,9 +58,8 @@ def save_bytes(model: TeoForConditionalGeneration, tokenizer_folder: Path, path:
         if weight.dim() < 2:
             stored[name] = weight.detach().half()
             continue
-        scale = weight.detach().float().abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
-        stored[name] = (weight.detach().float() / scale).round().to(torch.int8)
-        stored[name + _SCALE] = scale.squeeze(1)
+        rows, scale = quantise(weight.detach().float().cpu().numpy())
+        stored[name], stored[name + _SCALE] = torch.from_numpy(rows), torch.from_numpy(scale)
     write_whole(path / BYTES, lambda beside: save_file(stored, str(beside)))
     model.config.save_pretrained(path)
     for name in _TOKENIZER:

@@ -19,7 +19,7 @@ from teo.layouts import Pieces
 from teo.runtime.generator import Generated, decoder_starts
 from teo.runtime.onnx_codec import TokenizerCodec
 from teo.runtime.onnx_files import Description, Embedding
-from teo.runtime.onnx_session import default_threads, open_graphs
+from teo.runtime.onnx_session import available_cores, open_graphs
 from teo.runtime.search import Floats, Ids, Text, search_beams, search_greedily
 
 POSITIONS = 2048
@@ -52,7 +52,7 @@ class OnnxGenerator:
     ) -> None:
         path = Path(folder)
         self.description = Description.load(path)
-        self.threads = threads or default_threads()
+        self.threads = threads or min(4, available_cores())
         self.batch_size = batch_size
         self.max_new_tokens = min(max_new_tokens, POSITIONS // 2)
         self.source_limit = min(source_limit, POSITIONS)
@@ -159,9 +159,12 @@ class OnnxGenerator:
         slots = np.where(inside, first[:, None] + np.arange(width)[None], 0)
         bias = np.where(inside, np.float32(0), _HIDDEN)[:, None, None, :]
         positions = np.concatenate([np.arange(length) for length in lengths])
+        # A token's turn is counted from the end, by the separators to its right.
+        ends = [np.cumsum((np.array(ids) == self.description.sep_id)[::-1])[::-1] for ids in encoded]
+        turns = [np.clip(count - 1, 0, self.description.turn_types - 1).astype(np.int64) for count in ends]
         inputs = {
             "embedded": self.embedding(flat),
-            "turns": np.concatenate([self._turns(ids) for ids in encoded]),
+            "turns": np.concatenate(turns),
             "positions": positions[:, None],
             "slots": slots,
             "places": np.flatnonzero(inside),
@@ -172,13 +175,6 @@ class OnnxGenerator:
         read["bias"] = bias
         read["source_ids"] = np.where(inside, flat[slots], self.codec.pad_id)[:, None, :]
         return OnnxSteps(self._decoder, self.embedding, self.description, read)
-
-    def _turns(self, ids: Sequence[int]) -> Ids:
-        """Return each token's turn, counted from the end by the separators to its right."""
-        separators = np.array(ids, dtype=np.int64) == self.description.sep_id
-        to_the_right = np.cumsum(separators[::-1])[::-1]
-        turns: Ids = np.clip(to_the_right - 1, 0, self.description.turn_types - 1).astype(np.int64)
-        return turns
 
 
 class OnnxSteps:

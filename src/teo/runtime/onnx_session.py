@@ -15,11 +15,6 @@ _SLOWER = ["SkipLayerNormFusion"]
 """Fusions that ONNX Runtime makes and that take longer than what they replace (five times, in 1.31)."""
 
 
-def default_threads() -> int:
-    """Return how many threads a model uses unless told otherwise: as many as this process may use, at most four."""
-    return min(4, available_cores())
-
-
 def available_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
+from teo.models.backbone import IGNORED
 from teo.runtime.generator import Generated, decoder_starts
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
 
-_IGNORED = -100
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
@@ -41,7 +41,7 @@ class TorchGenerator:
         self.batch_size = batch_size
         self.source_limit = source_limit
         """How many tokens a source may have."""
-        self._positions = _learned_positions(model.config)
+        self._positions = learned_positions(model.config)
         self._search = GenerationConfig(
             max_new_tokens=max_new_tokens,
             do_sample=False,
@@ -198,8 +198,8 @@ class TorchGenerator:
     ) -> list[list[float]]:
         """Return the log-probability of each token of each text."""
         inputs = [[*start, *ids[:-1]] for start, ids in zip(starts, texts, strict=True)]
-        wanted = [[_IGNORED] * (len(start) - 1) + list(ids) for start, ids in zip(starts, texts, strict=True)]
-        labels = _pad(wanted, _IGNORED, self.device)
+        wanted = [[IGNORED] * (len(start) - 1) + list(ids) for start, ids in zip(starts, texts, strict=True)]
+        labels = _pad(wanted, IGNORED, self.device)
         with torch.no_grad():
             output = self.model(
                 encoder_outputs=read,
@@ -209,7 +209,7 @@ class TorchGenerator:
             )
             scores = output.logits.float().log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
         rows = zip(scores.tolist(), labels.tolist(), strict=True)
-        return [[score for score, label in zip(*row, strict=True) if label != _IGNORED] for row in rows]
+        return [[score for score, label in zip(*row, strict=True) if label != IGNORED] for row in rows]
 
     def _until_end(self, ids: list[int]) -> list[int]:
         """Return the ids up to the end token, which is kept; without one the search ran into its limit."""
@@ -266,7 +266,7 @@ def _quiet_logs() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _learned_positions(config: Any) -> int:
+def learned_positions(config: Any) -> int:
     """Return how many positions a model has learned; 0 where they are computed and need no limit."""
     if getattr(config, "model_type", "") in {"bart", "mbart", "blenderbot", "blenderbot-small"}:
         return int(getattr(config, "max_position_embeddings", 0) or 0)

@@ -110,8 +110,8 @@ class Service:
         fields = _log_fields(answers)
         if self.settings.log_text:
             fields["text"] = [
-                {"history": one.history, "utterance": one.utterance, "result": str(answer.result)}
-                for one, answer in zip(dialogues, answers, strict=True)
+                {"history": dialogue.history, "utterance": dialogue.utterance, "result": str(answer.result)}
+                for dialogue, answer in zip(dialogues, answers, strict=True)
             ]
         request.scope["teo_log"].update(fields)
         results = []
@@ -170,9 +170,9 @@ def _add_rewriting(app: FastAPI, service: Service) -> None:
         if len(listed) > most:
             raise too_large("items", f"expected at most {most} dialogues, found {len(listed)}")
         paths = [path for path, _ in listed]
-        dialogues = [_read(one, path) for path, one in listed]
+        dialogues = [_read(item, path) for path, item in listed]
         results, headers = await service.rewrite(request, dialogues, read_options(body), paths)
-        records = [write_record(one, result) for (_, one), result in zip(listed, results, strict=True)]
+        records = [write_record(item, result) for (_, item), result in zip(listed, results, strict=True)]
         return RecordResponse({"items": records} if isinstance(body, ItemsRequest) else records[0], headers=headers)
 
     streamed: dict[str, Any] = {"content": {"text/event-stream": {}}}

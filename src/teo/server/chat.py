@@ -34,7 +34,7 @@ def chat_completion(result: Rewrite, model: str, request_id: str, usage: dict[st
 
 def choice_texts(result: Rewrite) -> list[str]:
     """Return what a completion offers: the rewrite, or where several were asked for, all of them."""
-    return [one.rewrite for one in result.alternatives] or [result.rewrite]
+    return [alternative.rewrite for alternative in result.alternatives] or [result.rewrite]
 
 
 def measure_usage(rewriter: ServedRewriter, dialogue: Dialogue, texts: Sequence[str]) -> dict[str, int]:

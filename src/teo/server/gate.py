@@ -51,8 +51,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        sent = headers.get("x-request-id", "")
+        request_id = sent if _REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
         scope["teo_request_id"] = request_id
         scope["teo_log"] = fields = dict[str, Any]()
         answer = _Answer(send, request_id)
@@ -158,10 +158,10 @@ def needs_token(path: str) -> bool:
 
 def require_token(headers: Headers, token: str) -> None:
     """Raise a problem unless a request carries the token; how long it takes tells nothing about the token."""
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    matches = hmac.compare_digest(_digest(given.strip()), _digest(token))
+    scheme, _, found_token = headers.get("authorization", "").partition(" ")
+    matches = hmac.compare_digest(_digest(found_token.strip()), _digest(token))
     if scheme.lower() != "bearer" or not matches:
-        found = "another" if given else "none"
+        found = "another" if found_token else "none"
         raise ProblemError(
             401,
             "unauthorized",
@@ -177,13 +177,13 @@ def _digest(text: str) -> bytes:
 
 def _replay(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that gives the body that was read, then whatever comes after it."""
-    given = False
+    replayed = False
 
     async def again() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again

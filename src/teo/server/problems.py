@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+from teo.arguments import kind_of
 from teo.errors import TeoError
 from teo.rewriter import MOST_ALTERNATIVES
 from teo.server.schemas import FORM_TAGS
@@ -94,16 +95,16 @@ def from_validation(errors: Sequence[Mapping[str, Any]], *, tagged: bool = True)
 
     `tagged`: the body has several forms, whose names stand in the places that validation reports.
     """
-    broken = next((one for one in errors if one["type"] == "json_invalid"), None)
+    broken = next((error for error in errors if error["type"] == "json_invalid"), None)
     if broken is not None:
         reason = str(broken.get("ctx", {}).get("error", "it cannot be parsed"))
         message = f"expected JSON, found something else at character {broken['loc'][-1]} ({reason})"
         return ProblemError(400, "invalid-json", f"body: {message}", [("body", message)])
     found: dict[str, str] = {}
-    for one in errors:
-        if one["loc"][-1] == "str" and isinstance(one.get("input"), list):
+    for error in errors:
+        if error["loc"][-1] == "str" and isinstance(error.get("input"), list):
             continue  # a message's content may be a string or a list: a list is judged as one
-        found.setdefault(_field(one["loc"], tagged=tagged), _sentence(one))
+        found.setdefault(_field(error["loc"], tagged=tagged), _sentence(error))
     listed = list(found.items())[:_MOST_ERRORS]
     name, message = listed[0]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -164,7 +165,7 @@ def _field(place: Sequence[str | int], *, tagged: bool) -> str:
 
 def _sentence(error: Mapping[str, Any]) -> str:
     """Return what was expected and found, in the package's wording."""
-    kind, given, name = error["type"], error.get("input"), error["loc"][-1]
+    kind, value, name = error["type"], error.get("input"), error["loc"][-1]
     if kind == "missing":
         forms = '; a dialogue is {"history": [...], "utterance": "..."} or {"messages": [...]}'
         return "missing" + (forms if name == "utterance" else "")
@@ -184,7 +185,8 @@ def _sentence(error: Mapping[str, Any]) -> str:
         expected = (
             error["ctx"]["expected"] if kind == "literal_error" else _EXPECTED.get(kind, str(error["msg"]).lower())
         )
-    return f"expected {expected}, found {given if out_of_range else _kind(given)}"
+    found = value if out_of_range else "no JSON" if isinstance(value, bytes) else kind_of(value)
+    return f"expected {expected}, found {found}"
 
 
 _SEVERAL_FORMS = "expected either items, or messages, or history and utterance; found more than one of them"
@@ -201,17 +203,3 @@ _EXPECTED = {
     "model_attributes_type": "an object",
     "union_tag_not_found": "an object",
 }
-
-
-def _kind(value: object) -> str:
-    names = {
-        type(None): "nothing",
-        dict: "an object",
-        list: "a list",
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-        str: "a string",
-        bytes: "no JSON",
-    }
-    return names.get(type(value), f"a {type(value).__name__}")

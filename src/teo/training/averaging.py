@@ -1,14 +1,15 @@
-"""What makes packed training steadier: R-Drop's divergence between two passes, and a running average of the weights."""
+"""What makes training steadier: R-Drop's divergence between two passes, and a running average of the weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from teo.models.backbone import Mixture
+from teo.models.backbone import IGNORED, Mixture
 
 
 def two_passes(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -38,11 +39,21 @@ def divergence(mixture: Mixture, counted: Tensor) -> Tensor:
 def _one_way(p: Tensor, q: Tensor, read_p: Tensor, read_q: Tensor, gate_p: Tensor, gate_q: Tensor) -> Tensor:
     """Return the divergence of the first pass from the second, for each position."""
     copying, generating = gate_p.sigmoid(), (-gate_p).sigmoid()
-    vocabulary = F.kl_div(q, p, log_target=True, reduction="none").sum(-1)
-    attention = F.kl_div(read_q, read_p, log_target=True, reduction="none").sum(-1)
-    copied = F.logsigmoid(gate_p) - F.logsigmoid(gate_q) + attention
-    generated = F.logsigmoid(-gate_p) - F.logsigmoid(-gate_q) + vocabulary
+    copied = F.logsigmoid(gate_p) - F.logsigmoid(gate_q) + _kl(read_p, read_q)
+    generated = F.logsigmoid(-gate_p) - F.logsigmoid(-gate_q) + _kl(p, q)
     return copying * copied + generating * generated
+
+
+def logit_divergence(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+    """Return R-Drop's term for the logits of two passes: the mean of both directions, over the labels that count."""
+    counted = labels != IGNORED
+    p, q = first[counted].float().log_softmax(-1), second[counted].float().log_softmax(-1)
+    return (_kl(p, q) + _kl(q, p)).mean() / 2
+
+
+def _kl(p: Tensor, q: Tensor) -> Tensor:
+    """Return the divergence of distributions from others, both in log-probabilities, over the last dimension."""
+    return F.kl_div(q, p, log_target=True, reduction="none").sum(-1)
 
 
 class RunningAverage:
@@ -63,6 +74,17 @@ class RunningAverage:
     def restore(self, average: list[Tensor] | None) -> None:
         """Take up a checkpoint's average; one without an average starts it from the weights."""
         torch._foreach_copy_(self.average, self.weights if average is None else average)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Put the average into the model, and the weights back afterwards."""
+        kept = [weight.detach().clone() for weight in self.weights]
+        self.apply()
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(self.weights, kept)
 
     @torch.no_grad()
     def apply(self) -> None:

@@ -58,13 +58,6 @@ def make_ready(model: Any, tokenizer: Any) -> Codec:
     return codec
 
 
-def learned_positions(config: Any) -> int:
-    """Return how many positions a model has learned; 0 where positions are computed and have no end."""
-    if getattr(config, "model_type", "") in {"bart", "mbart", "pegasus_x", "blenderbot", "blenderbot-small"}:
-        return int(getattr(config, "max_position_embeddings", 0) or 0)
-    return 0
-
-
 def build_random(settings: RandomModel, texts: Iterable[str], seed: int = 0) -> tuple[Any, Codec]:
     """Return a small model with random weights and a tokenizer learned from texts."""
     import transformers

@@ -55,8 +55,8 @@ class Decoding:
         """Return what `predict` gives for the rows of these numbers, in order; every process predicts its share."""
         rank, world = distributed_rank()
         mine = list(range(rank, count, world))
-        cast = torch.autocast("cuda", torch.bfloat16) if self.bf16 else contextlib.nullcontext()
-        with cast:
+        precision = torch.autocast("cuda", torch.bfloat16) if self.bf16 else contextlib.nullcontext()
+        with precision:
             predicted = predict(mine) if mine else []
         return gather(dict(zip(mine, predicted, strict=True)), count)
 
@@ -105,8 +105,8 @@ class DevSet:
                 part = [self.rows[k].dialogue for k in numbers]
                 return [prediction.rewrite for prediction in predict(PIPELINES[role], stages, part)]
             pairs = [self._given(role, k, None if proposals is None else proposals[k]) for k in numbers]
-            dialogues, given = [dialogue for dialogue, _ in pairs], [Proposal(operations) for _, operations in pairs]
-            return [rewrite.text for rewrite in rewrite_given(stages, dialogues, given, role)]
+            dialogues, proposed = [dialogue for dialogue, _ in pairs], [Proposal(operations) for _, operations in pairs]
+            return [rewrite.text for rewrite in rewrite_given(stages, dialogues, proposed, role)]
 
         return self.decoding.run(rewrite, len(self.rows))
 

@@ -18,8 +18,8 @@ from transformers.utils import logging as transformers_logging
 from teo.edits import Operation
 from teo.errors import ConfigError, TeoError
 from teo.runtime.torch_codec import Codec
-from teo.runtime.torch_generator import choose_device
-from teo.training.backbones import build_random, learned_positions, load_base
+from teo.runtime.torch_generator import choose_device, learned_positions
+from teo.training.backbones import build_random, load_base
 from teo.training.batches import ExampleDataset
 from teo.training.config import RANDOM, TrainConfig
 from teo.training.curves import draw_curves
@@ -37,7 +37,7 @@ from teo.training.saving import (
     drop_incomplete,
     save_weights,
 )
-from teo.training.trainer import BEST, AveragedWeights, Pace, StageTrainer, training_arguments, uses_bf16
+from teo.training.trainer import BEST, Pace, StageTrainer, training_arguments, uses_bf16
 
 _FROM_STAGE1 = frozenset({"stage2", "rfis"})
 
@@ -245,13 +245,12 @@ class Run:
 
     def _trainer(self, model: Any, dataset: ExampleDataset, dev: DevSet | None, name: str) -> StageTrainer:
         config = self.config
-        averaged = AveragedWeights(config.optimisation.ema) if config.optimisation.ema else None
         return StageTrainer(
             model,
             training_arguments(config, self.work / name, self.device, len(dataset)),
             dataset,
             optimisation=config.optimisation,
-            pace=Pace(dataset, config.evaluation, config.writing, averaged),
+            pace=Pace(dataset, config.evaluation, config.writing, config.optimisation.ema),
             dev=dev,
             label=name,
         )

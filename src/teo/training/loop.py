@@ -76,7 +76,7 @@ class PackedModel(nn.Module):
         length = segment.shape[1]
         causal = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()
         own_mask = (segment[:, None, :, None] == segment[:, None, None, :]) & causal
-        states = model.decoder(batch["given"].long(), encoded, mask, own_mask)
+        states = model.decoder(batch["decoder_input"].long(), encoded, mask, own_mask)
         counted = labels != IGNORED
         mixture = model.mixture(states, encoded, mask, labels)
         decoder_loss = -model.scores_of(mixture, source, labels)[counted].mean()

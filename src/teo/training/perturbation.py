@@ -9,13 +9,16 @@ units, cut at the turn's end. Gold spans have 3.4 units on average in both REWRI
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from teo.dialogue import Dialogue
 from teo.edits import Operation
 from teo.units import Unit, split_units
 
 LONGEST_SPAN = 6
+
+T = TypeVar("T")
 
 
 def noise_source(seed: int, epoch: int, row_id: str) -> random.Random:
@@ -38,29 +41,45 @@ def perturb_operations(
     `insertions_only` keeps the noise to insertions, for a stage that gets no others (TEO-RFIS).
     """
     turns = [turn for turn in dialogue.history if turn.strip()] or [dialogue.utterance]
-    perturbed: list[Operation] = []  # line 1
-    for operation in operations:  # line 2
-        prob_1, prob_2 = rng.random(), rng.random()  # line 3
-        if prob_1 <= prob_p:  # line 5
-            if prob_2 <= prob_r:  # line 6
-                span = draw_span(turns, rng)  # line 7: e.text is the text that comes, as in the paper's example
-                if span:
-                    perturbed.append(Operation(operation.old, span))  # line 8
-            # line 9: otherwise the operation is dropped
-        else:  # line 11
-            perturbed.append(operation)  # line 12
-    prob_3 = rng.random()  # line 15
-    if prob_3 <= prob_p:  # line 16
+
+    def replace_text(operation: Operation) -> Operation | None:
+        span = draw_span(turns, rng)  # line 7: e.text is the text that comes, as in the paper's example
+        return Operation(operation.old, span) if span else None
+
+    def draw_operation() -> Operation | None:
         origin_span = draw_span([dialogue.utterance], rng)  # line 17
         new_span = draw_span(turns, rng)  # line 18
         candidates = [Operation("", new_span)]  # line 19
         if origin_span and not insertions_only:
             candidates.append(Operation(origin_span, new_span))
         drawn = rng.choice(candidates)  # line 20
-        if new_span:
-            # E_p is a set: a fixed place, say the last, would tell the model which operation is the noise.
-            perturbed.insert(rng.randint(0, len(perturbed)), drawn)
-    return tuple(perturbed)  # line 22
+        return drawn if new_span else None
+
+    return tuple(perturb(operations, rng, prob_p, prob_r, replace_text, draw_operation))
+
+
+def perturb(
+    operations: Sequence[T],
+    rng: random.Random,
+    prob_p: float,
+    prob_r: float,
+    replace_text: Callable[[T], T | None],
+    draw_operation: Callable[[], T | None],
+) -> list[T]:
+    """Return operations of any form with noise; what cannot be drawn, None, is left out."""
+    perturbed: list[T] = []  # line 1
+    for operation in operations:  # line 2
+        prob_1, prob_2 = rng.random(), rng.random()  # line 3
+        kept: T | None = operation  # lines 11 and 12
+        if prob_1 <= prob_p:  # line 5
+            kept = replace_text(operation) if prob_2 <= prob_r else None  # lines 6 to 8; line 9: dropped
+        if kept is not None:
+            perturbed.append(kept)
+    prob_3 = rng.random()  # line 15
+    if prob_3 <= prob_p and (drawn := draw_operation()) is not None:  # lines 16 to 20
+        # E_p is a set: a fixed place, say the last, would tell the model which operation is the noise.
+        perturbed.insert(rng.randint(0, len(perturbed)), drawn)
+    return perturbed  # line 22
 
 
 def draw_span(turns: Sequence[str], rng: random.Random) -> str:

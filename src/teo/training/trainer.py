@@ -7,8 +7,7 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from torch.utils.data import DataLoader
 from transformers import PrinterCallback, ProgressCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
 from teo.models.backbone import IGNORED
+from teo.training.averaging import RunningAverage, logit_divergence
 from teo.training.batches import Collator, EpochOrder, ExampleDataset
 from teo.training.config import EvaluationSettings, OptimisationSettings, OutputSettings, TrainConfig
 from teo.training.dev import DevSet
@@ -66,54 +66,6 @@ def training_arguments(config: TrainConfig, folder: Path, device: str, examples:
     )
 
 
-class AveragedWeights:
-    """A running average of a model's weights; the average is what is evaluated and saved."""
-
-    def __init__(self, decay: float) -> None:
-        self.decay = decay
-        self.average: dict[str, Tensor] = {}
-        self.updates = 0
-
-    def update(self, model: torch.nn.Module) -> None:
-        """Move the average towards the weights; early on it follows them closely."""
-        self.updates += 1
-        decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
-        with torch.no_grad():
-            for name, weight in model.named_parameters():
-                if name in self.average:
-                    self.average[name].lerp_(weight.detach(), 1 - decay)
-                else:
-                    self.average[name] = weight.detach().clone()
-
-    @contextmanager
-    def applied(self, model: torch.nn.Module) -> Iterator[None]:
-        """Put the average into the model, and the weights back afterwards."""
-        if not self.average:
-            yield
-            return
-        kept = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-        _fill(model, self.average)
-        try:
-            yield
-        finally:
-            _fill(model, kept)
-
-    def save(self, path: Path) -> None:
-        """Write the average into a checkpoint."""
-        torch.save({"average": self.average, "updates": self.updates}, path / _AVERAGE)
-
-    def load(self, path: Path, device: torch.device) -> None:
-        """Take up the average of a checkpoint."""
-        stored = torch.load(path / _AVERAGE, map_location=device, weights_only=True)
-        self.average, self.updates = stored["average"], stored["updates"]
-
-
-def _fill(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            weight.copy_(weights[name])
-
-
 class Pace(TrainerCallback):
     """When to redraw the noise, evaluate and save; checkpoints are marked complete once all of them is written."""
 
@@ -122,28 +74,32 @@ class Pace(TrainerCallback):
         dataset: ExampleDataset,
         evaluation: EvaluationSettings,
         writing: OutputSettings,
-        averaged: AveragedWeights | None,
+        ema: float = 0.0,
     ) -> None:
         self.dataset = dataset
         self.evaluation = evaluation
         self.writing = writing
-        self.averaged = averaged
+        self.ema = ema
+        self.average: RunningAverage | None = None
         self.resumed_from: Path | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """Take up the averaged weights of a resumed run."""
-        if self.averaged is not None and self.resumed_from is not None:
-            self.averaged.load(self.resumed_from, model.device)
+        """Start the average of the weights, from a resumed run's where there is one."""
+        if self.ema:
+            self.average = RunningAverage(model, self.ema)
+            if self.resumed_from is not None:
+                stored = torch.load(self.resumed_from / _AVERAGE, map_location=model.device, weights_only=True)
+                self.average.restore(stored)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Choose the epoch's noise and order, before any worker starts."""
         # A resumed run begins inside an epoch: the whole part of the fraction done is the epoch's number.
         self.dataset.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
-    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Update the average."""
-        if self.averaged is not None:
-            self.averaged.update(model)
+        if self.average is not None:
+            self.average.update(state.global_step - 1)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Evaluate and save every so many epochs, and after the last."""
@@ -158,8 +114,8 @@ class Pace(TrainerCallback):
         path = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         wait_for_all()  # every process writes its own random state
         if state.is_world_process_zero:
-            if self.averaged is not None:
-                self.averaged.save(path)
+            if self.average is not None:
+                torch.save(self.average.average, path / _AVERAGE)
             (path / COMPLETE).touch()
             drop_checkpoints(path.parent, keep=path)
 
@@ -249,16 +205,15 @@ class StageTrainer(Seq2SeqTrainer):
         outputs = model(**unlabelled)
         again = model(**unlabelled).logits
         loss = (token_loss(outputs.logits, labels) + token_loss(again, labels)) / 2
-        loss = loss + self.settings.r_drop * divergence(outputs.logits, again, labels)
+        loss = loss + self.settings.r_drop * logit_divergence(outputs.logits, again, labels)
         return (loss, outputs) if return_outputs else loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Return the dev EM of the (averaged) weights, and keep them if they are the best so far."""
-        averaged = self.pace.averaged or AveragedWeights(0)
         metrics: dict[str, float] = {}
         # Decoding changes the generation settings; the checkpoint keeps the plain ones.
         settings = copy.deepcopy(self.model.generation_config)
-        with averaged.applied(self.model):
+        with nullcontext() if self.pace.average is None else self.pace.average.applied():
             if self.dev is not None:
                 scores = self.dev.evaluate(self.model, self.codec)
                 metrics = {f"eval_{name}": value for name, value in scores.items()}
@@ -285,11 +240,3 @@ def best_score(path: Path) -> float:
 def token_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean loss over the labels that count."""
     return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
-
-
-def divergence(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """Return R-Drop's term: the mean of both directions of the divergence, over the labels that count."""
-    counted = labels != IGNORED
-    p, q = first[counted].float().log_softmax(-1), second[counted].float().log_softmax(-1)
-    both = F.kl_div(p, q, log_target=True, reduction="none") + F.kl_div(q, p, log_target=True, reduction="none")
-    return both.sum(-1).mean() / 2

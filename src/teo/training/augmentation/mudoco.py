@@ -24,11 +24,6 @@ def dialogue_id(row_id: str) -> str:
     return _TURN.sub("", row_id)
 
 
-def domain(row_id: str) -> str:
-    """Return the domain of a row of dev: `calling` of `calling-dial3-turn2`."""
-    return row_id.partition("-")[0]
-
-
 def part_of(row_id: str) -> Part:
     """Return the part of a row of dev, by a hash of its dialogue."""
     digest = hashlib.sha256(f"mudoco/{dialogue_id(row_id)}".encode()).digest()

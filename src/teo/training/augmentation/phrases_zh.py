@@ -125,7 +125,7 @@ class SharedPhrase:
                 split = split_phrase(request.text)
                 if split is not None:
                     tails[split[0]].append(request)
-        self.starts = {phrase: found for phrase, found in tails.items() if len({_key(one) for one in found}) > 1}
+        self.starts = {phrase: found for phrase, found in tails.items() if len(set(map(_key, found))) > 1}
         self.ends = self._find_ends(requests)
         self.phrases = list(self.starts)
         # A phrase's weight grows slowly with its questions, so that one product does not drown the others.

@@ -12,7 +12,8 @@ import torch
 from torch.utils.data import Dataset
 
 from teo.errors import DataError
-from teo.training.pretraining.noise import CLS_ID, IGNORED, Ids, Noise, NoisedExample
+from teo.models.backbone import IGNORED
+from teo.training.pretraining.noise import CLS_ID, Ids, Noise, NoisedExample
 from teo.training.pretraining.streams import Corpus
 
 _FULL = 0.6
@@ -104,18 +105,18 @@ def collate(examples: Sequence[NoisedExample], bucket: Bucket) -> dict[str, torc
     """Return the batch as tensors; a row's decoder texts stand one behind the other, told apart by `segment`."""
     rows = len(examples)
     source = np.zeros((rows, bucket.source), dtype=np.int16)
-    given = np.zeros((rows, bucket.target), dtype=np.int16)
+    decoder_input = np.zeros((rows, bucket.target), dtype=np.int16)
     labels = np.full((rows, bucket.target), IGNORED, dtype=np.int16)
     segment = np.zeros((rows, bucket.target), dtype=np.uint8)
     places: list[int] = []
     tokens: list[int] = []
-    given[:, 0] = CLS_ID
+    decoder_input[:, 0] = CLS_ID
     for row, example in enumerate(examples):
         source[row, : len(example.source)] = example.source
         at = 0
         for number, text in enumerate(example.segments, 1):
             length = len(text.ids) - 1
-            given[row, at : at + length] = text.ids[:-1]
+            decoder_input[row, at : at + length] = text.ids[:-1]
             labels[row, at + text.free - 1 : at + length] = text.ids[text.free :]
             segment[row, at : at + length] = number
             at += length
@@ -124,7 +125,7 @@ def collate(examples: Sequence[NoisedExample], bucket: Bucket) -> dict[str, torc
             tokens.append(token)
     return {
         "source": torch.from_numpy(source),
-        "given": torch.from_numpy(given),
+        "decoder_input": torch.from_numpy(decoder_input),
         "labels": torch.from_numpy(labels),
         "segment": torch.from_numpy(segment),
         "masked_places": torch.tensor(places, dtype=torch.int32),

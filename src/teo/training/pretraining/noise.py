@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from teo.layouts import Marker
 from teo.models.tokenizer import EOS, MASK, SPECIAL_TOKENS
+from teo.training.perturbation import perturb
 from teo.units import is_cjk
 
 _ID = {token: index for index, token in enumerate(SPECIAL_TOKENS)}
@@ -27,8 +28,6 @@ INSERT_ID, DELETE_ID, REPLACE_ID, PLACE_ID = (
 OPERATIONS_ID, REWRITE_ID, PLACED_ID, BLANK_ID = (
     _ID[marker] for marker in (Marker.WRITE_OPERATIONS, Marker.WRITE_REWRITE, Marker.WRITE_PLACED, Marker.BLANK)
 )
-IGNORED = -100
-
 _PRONOUNS = {
     True: tuple("他 她 它 他们 她们 它们 这个 那个 这 那 这里 那里 这样 这些 那些 这种 那儿 人家".split()),  # noqa: SIM905
     False: tuple("it it he she they them him her that this there one those these its".split()),  # noqa: SIM905
@@ -115,7 +114,7 @@ class Vocabulary:
             token.startswith("▁") or is_cjk(token[0]) or not (token[0].isalnum() or token[:2] in _CLITICS)
             for token in tokens
         ]
-        self.sign = [not token.lstrip("▁")[:1].isalnum() and not is_cjk(token[0]) for token in tokens]
+        self.punctuation = [not token.lstrip("▁")[:1].isalnum() and not is_cjk(token[0]) for token in tokens]
         self.capital = [token[:1] == "▁" and token[1:2].isupper() and len(token) > 3 for token in tokens]
         self.frequent = [bool(flag) for flag in frequent]
         encode = lambda word: tokenizer.encode(word, add_special_tokens=False).ids  # noqa: E731
@@ -164,8 +163,8 @@ class Noise:
         segments.append(Segment([CLS_ID, PLACED_ID, *self._placed(edits, incomplete), EOS_ID], 2))
         perturbed = _operations(self._perturb(edits, history, incomplete, rng))
         if perturbed != operations:
-            given = [CLS_ID, OPERATIONS_ID, *perturbed, SEP_ID]
-            segments.append(Segment([*given, *turn, EOS_ID], len(given)))
+            prompt = [CLS_ID, OPERATIONS_ID, *perturbed, SEP_ID]
+            segments.append(Segment([*prompt, *turn, EOS_ID], len(prompt)))
         kept, used = [], 0
         for segment in segments:
             used += len(segment.ids) - 1
@@ -207,7 +206,7 @@ class Noise:
 
     def _says_something(self, span: Ids) -> bool:
         vocabulary = self.vocabulary
-        telling = [token for token in span if not vocabulary.frequent[token] and not vocabulary.sign[token]]
+        telling = [token for token in span if not vocabulary.frequent[token] and not vocabulary.punctuation[token]]
         if not telling:
             return False
         return len(span) > 1 or not vocabulary.cjk[span[0]]
@@ -238,14 +237,14 @@ class Noise:
         return [edit for edit in edits if edit.old != edit.new]
 
     def _trim(self, turn: Ids, start: int, end: int, rng: Random) -> tuple[int, int]:
-        """Return the span, half of the time without the frequent words and signs at its ends."""
+        """Return the span, half of the time without the frequent words and punctuation at its ends."""
         if rng.random() < 0.5:
             return start, end
         vocabulary = self.vocabulary
         first, last = start, end
-        while last - first > 1 and (vocabulary.frequent[turn[last - 1]] or vocabulary.sign[turn[last - 1]]):
+        while last - first > 1 and (vocabulary.frequent[turn[last - 1]] or vocabulary.punctuation[turn[last - 1]]):
             last -= 1
-        while last - first > 1 and (vocabulary.frequent[turn[first]] or vocabulary.sign[turn[first]]):
+        while last - first > 1 and (vocabulary.frequent[turn[first]] or vocabulary.punctuation[turn[first]]):
             first += 1
         whole = vocabulary.starts_unit[turn[first]] and (last == len(turn) or vocabulary.starts_unit[turn[last]])
         return (first, last) if whole and self._says_something(turn[first:last]) else (start, end)
@@ -320,17 +319,19 @@ class Noise:
 
     def _perturb(self, edits: list[_Edit], history: list[Ids], utterance: Ids, rng: Random) -> list[_Edit]:
         """Return the edits after the paper's Algorithm 1."""
-        settings = self.settings
-        changed: list[_Edit] = []
-        for edit in edits:
-            if rng.random() > settings.perturbation:
-                changed.append(edit)
-            elif rng.random() <= settings.replacement:
-                changed.append(_Edit(edit.start, edit.old, _random_span(history, rng)))
-        if rng.random() <= settings.perturbation:
+
+        def draw_edit() -> _Edit:
             old = _random_span([utterance], rng) if rng.random() < 0.5 else []
-            changed.insert(rng.randint(0, len(changed)), _Edit(0, old, _random_span(history, rng)))
-        return changed
+            return _Edit(0, old, _random_span(history, rng))
+
+        return perturb(
+            edits,
+            rng,
+            self.settings.perturbation,
+            self.settings.replacement,
+            lambda edit: _Edit(edit.start, edit.old, _random_span(history, rng)),
+            draw_edit,
+        )
 
     def infilling(self, turns: list[Ids], rng: Random, room: int) -> NoisedExample | None:
         """Return an infilling example of a run of turns."""

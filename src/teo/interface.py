@@ -1,0 +1,114 @@
+"""BaseRewriter: what a rewriter in this process and one behind a server have in common, all of it over `try_many`."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from teo.dialogue import Dialogue
+from teo.errors import InputError, TeoError
+from teo.layouts import TruncationRule
+from teo.result import Rewrite
+
+DialogueLike = Dialogue | Mapping[str, Any]
+
+
+class BaseRewriter(ABC):
+    """Dialogues in, rewrites out: one or many, at once or awaited."""
+
+    @abstractmethod
+    def try_many(
+        self,
+        dialogues: Iterable[DialogueLike],
+        batch_size: int = 32,
+        *,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> list[Rewrite | TeoError]:
+        """Return what `rewrite_many` does; errors stand in the place of dialogues that cannot be rewritten."""
+
+    def rewrite(
+        self,
+        history: Sequence[str] | None = None,
+        utterance: str | None = None,
+        *,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> Rewrite:
+        """Return the rewrite of an utterance after its history, or of the last of some chat messages.
+
+        `min_confidence`: keep utterances below it, whatever the model's own thresholds. `n_best`: from 2 on, the
+        record has so many distinct `alternatives`, or as many as the model finds; its rewrite is the first of them.
+        """
+        if messages is not None:
+            if history is not None or utterance is not None:
+                raise InputError("messages: expected either messages or history and utterance, found both")
+            dialogue = Dialogue.from_messages(messages)
+        elif utterance is None:
+            raise InputError(
+                "utterance: missing; call rewrite(history=[...], utterance='...') or rewrite(messages=[...])"
+            )
+        else:
+            dialogue = Dialogue.from_turns(history, utterance)
+        (result,) = self.try_many([dialogue], min_confidence=min_confidence, truncation=truncation, n_best=n_best)
+        if isinstance(result, TeoError):
+            raise result
+        return result
+
+    def rewrite_many(
+        self,
+        dialogues: Iterable[DialogueLike],
+        batch_size: int = 32,
+        *,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> list[Rewrite]:
+        """Return the rewrites of many dialogues, in order: `Dialogue` values or JSON rows.
+
+        The same dialogue gets the same record, byte for byte, alone or among any others.
+        """
+        options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+        records = []
+        for number, result in enumerate(self.try_many(dialogues, batch_size, **options)):
+            if isinstance(result, InputError):
+                raise InputError(f"dialogues[{number}]: {result}") from result
+            if isinstance(result, TeoError):
+                raise result
+            records.append(result)
+        return records
+
+    async def arewrite(
+        self,
+        history: Sequence[str] | None = None,
+        utterance: str | None = None,
+        *,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> Rewrite:
+        """Return what `rewrite` does, from a worker thread, so that the event loop goes on.
+
+        A call that is cancelled is not waited for: a result that is already being made is dropped.
+        """
+        options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+        return await asyncio.to_thread(self.rewrite, history, utterance, messages=messages, **options)
+
+    async def arewrite_many(
+        self,
+        dialogues: Iterable[DialogueLike],
+        batch_size: int = 32,
+        *,
+        min_confidence: float | None = None,
+        truncation: TruncationRule = "oldest",
+        n_best: int = 1,
+    ) -> list[Rewrite]:
+        """Return what `rewrite_many` does, from a worker thread, so that the event loop goes on."""
+        options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+        return await asyncio.to_thread(self.rewrite_many, dialogues, batch_size, **options)
