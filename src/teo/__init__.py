@@ -1,4 +1,4 @@
-"""Complete incomplete utterances of a dialogue: two-stage rewriting on editing operations."""
+"""Complete incomplete utterances of a dialogue by editing operations."""
 
 from __future__ import annotations
 
