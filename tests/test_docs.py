@@ -22,7 +22,7 @@ from teo.metrics.significance import bootstrap_signature, paired_signature
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
-FOLDERS = ("docs", "examples", "benchmarks", "results", "configs", "src", "tests")
+FOLDERS = ("docs", "examples", "benchmarks", "results", "configs", "src", "tests", "weights")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 PAPER = ROOT / "docs" / "paper.md"
 
@@ -211,10 +211,15 @@ def test_commands_on_the_datasets_print_what_the_page_says(page, shell):
     check_commands(page, "run with data", shell)
 
 
-def test_the_readme_has_commands_and_sessions_that_are_run():
-    blocks = blocks_of(ROOT / "README.md")
-    assert {"run", "run with data", "file: predictions.jsonl"} <= {block.mark for block in blocks}
-    assert any(">>>" in block.body for block in blocks)
+def test_pages_have_commands_and_sessions_that_are_run():
+    blocks = {
+        name: blocks_of(ROOT / name) for name in ("README.md", "docs/python.md", "docs/metrics.md", "docs/data.md")
+    }
+    marks = {name: {block.mark for block in found} for name, found in blocks.items()}
+    assert "run" in marks["README.md"]
+    assert {"run", "file: predictions.jsonl"} <= marks["docs/metrics.md"]
+    assert "run with data" in marks["docs/data.md"]
+    assert all(any(">>>" in block.body for block in blocks[name]) for name in ("README.md", "docs/python.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

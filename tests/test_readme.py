@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import importlib
 import json
 import os
 import re
@@ -16,17 +14,16 @@ from typing import Any
 
 import pytest
 
-from teo.errors import MissingExtraError
-from teo.evaluation.report import percent
+from teo.evaluation.markdown import percent
 from teo.loading import has_default
 
 ROOT = Path(__file__).resolve().parents[1]
 READMES = [ROOT / "README.md", ROOT / "README.zh-CN.md"]
 QUALITY = {"README.md": "## Quality\n", "README.zh-CN.md": "## 效果\n"}
-DATASETS = ("rewrite", "task", "res200k")
-PUBLISHED = ("RUN", "RUN + BERT", "BART-base", "TEO")
-OURS = [("default", "fast"), ("default", "fast+threshold"), ("default", "fused"), ("", "fused"), ("", "direct")]
-"""The rows of the quality table: a model's folder in results (none: the dataset's own) and the variant."""
+STORED = (("rewrite", "fast+threshold"), ("task", "fast+threshold"), ("res200k", "fast+threshold"), ("canard", "fast"))
+"""The published test sets of the quality table, in its order, and the stored variant: `teo rewrite` has thresholds."""
+MOST_LINES = 180
+"""A reader with two minutes reads no more."""
 CLOSE = 0.1
 """How far a confidence may be from the printed one: 8-bit sums are rounded differently by other processors."""
 
@@ -118,69 +115,52 @@ def ask(words: list[str]) -> str:
 
 
 @each_readme
-def test_snippets_import_what_exists(page):
-    """Those that are no sessions cannot run, for want of a retriever; what they import must be there."""
-    code = [body for _, kind, body in _BLOCK.findall(page.read_text(encoding="utf-8")) if kind == "python"]
-    trees = [ast.parse(body) for body in code if ">>>" not in body]
-    imports = [node for tree in trees for node in tree.body if isinstance(node, ast.ImportFrom)]
-    assert (len(trees), len(imports)) == (3, 2)
-    for node in imports:
-        try:
-            module = importlib.import_module(str(node.module))
-        except MissingExtraError as error:
-            pytest.skip(str(error))
-        assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+def test_a_reader_with_two_minutes_gets_through(page):
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
 
 
 def table_of(page: Path) -> list[list[str]]:
     """Return the cells of the quality table's rows, without its head."""
-    section = section_of(page)
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
-    return rows[2:]
+    section = page.read_text(encoding="utf-8").partition(QUALITY[page.name])[2].partition("\n## ")[0]
+    return [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][2:]
 
 
-def section_of(page: Path) -> str:
-    return page.read_text(encoding="utf-8").partition(QUALITY[page.name])[2].partition("\n## ")[0]
+def read_result(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "results" / name).read_text(encoding="utf-8"))
 
 
-def read_metrics(model: str, data: str, variant: str) -> dict[str, Any] | None:
-    file = ROOT / "results" / (model or data) / f"{data}-test-{variant}.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-
-
-def with_interval(metrics: dict[str, Any] | None) -> str:
-    if metrics is None:
-        return "-"
+def published_cells(data: str, variant: str) -> list[str]:
+    """Return the row of a published test set: ours, by kind, then the paper's."""
+    metrics = read_result(f"default/{data}-test-{variant}.json")
     low, high = metrics["intervals"]["em"]
-    return f"{percent(metrics['em'])} [{percent(low)}, {percent(high)}]"
+    kinds = metrics["breakdown"]
+    shares = (kinds["incomplete"]["em"], kinds["under_rewrite_rate"], kinds["complete"]["em"])
+    rows = read_result("published.json")["rows"]
+    paper = [str(row["metrics"]["em"]) for row in rows if (row["system"], row["dataset"]) == ("TEO", data)]
+    interval = f"{percent(metrics['em'])} [{percent(low)}, {percent(high)}]"
+    return [interval, *("-" if share is None else percent(share) for share in shares), *(paper or "-")]
+
+
+def everyday_cells(counts: dict[str, Any]) -> list[str]:
+    """Return the row of the everyday dialogues in one language."""
+    incomplete, complete = counts["incomplete"], counts["complete"]
+    return [
+        percent((counts["right"] + counts["kept"]) / (incomplete + complete)),
+        percent(counts["right"] / incomplete),
+        percent(counts["missed"] / incomplete),
+        percent(counts["kept"] / complete),
+        "-",
+    ]
 
 
 @each_readme
 def test_the_quality_table_is_that_of_the_stored_results(page):
-    stored = json.loads((ROOT / "results" / "published.json").read_text(encoding="utf-8"))["rows"]
-    published = {(row["system"], row["dataset"]): str(row["metrics"]["em"]) for row in stored}
-    expected = [[published.get((system, data), "-") for data in DATASETS] for system in PUBLISHED]
-    expected += [[with_interval(read_metrics(model, data, name)) for data in DATASETS] for model, name in OURS]
+    everyday = read_result("default/everyday.json")["languages"]
+    expected = [published_cells(*stored) for stored in STORED]
+    expected += [everyday_cells(everyday[language]) for language in ("en", "zh")]
     rows = table_of(page)
-    assert [row[-len(DATASETS) :] for row in rows] == expected
-    assert all(row[0].startswith(system) for row, system in zip(rows, PUBLISHED, strict=False))
-    assert all(
-        f"`{name.partition('+')[0]}`" in row[0] for row, (_, name) in zip(rows[len(PUBLISHED) :], OURS, strict=True)
-    )
-
-
-@each_readme
-def test_shares_in_the_text_are_those_of_the_stored_results(page):
-    known = set()
-    for data in DATASETS:
-        for variant in ("fast", "fast+threshold"):
-            kinds = (read_metrics("default", data, variant) or {}).get("breakdown", {})
-            known |= {percent(kinds[key]) for key in ("over_rewrite_rate", "under_rewrite_rate") if kinds.get(key)}
-            known |= {percent(kinds["complete"]["em"])} if kinds.get("complete", {}).get("em") else set()
-    before, _, after = page.read_text(encoding="utf-8").partition("<!-- speed table -->")
-    said = re.findall(r"(\d+\.\d)%", before + after.partition("\n## ")[2])
-    assert len(said) == 9
-    assert set(said) <= known
+    assert [row[1:] for row in rows] == expected
+    assert [row[0].lower().startswith(data) for row, (data, _) in zip(rows, STORED, strict=False)] == [True] * 4
 
 
 @each_readme
@@ -188,11 +168,9 @@ def test_the_models_own_facts(page):
     text = page.read_text(encoding="utf-8")
     described = json.loads((ROOT / "src" / "teo" / "default" / "teo.json").read_text(encoding="utf-8"))
     calibration = described["extra"]["calibration"][described["variant"]]
-    report = json.loads((ROOT / "results" / "default" / "calibration" / "calibration.json").read_text(encoding="utf-8"))
     for fact in (*calibration["thresholds"].values(), described["source_limit"]):
         assert str(fact) in text
-    assert f"{report['calibration_error']:.3f}" in text
-    assert described["variant"] == report["variant"] == "fast"
+    assert described["variant"] == "fast", "the READMEs say that both stages are one step"
 
 
 def test_both_languages_have_the_same_sections_figures_and_links():
@@ -204,4 +182,4 @@ def test_both_languages_have_the_same_sections_figures_and_links():
     assert links[0] - {"README.zh-CN.md"} == links[1] - {"README.md"}
     assert "README.zh-CN.md" in links[0]
     assert "README.md" in links[1]
-    assert [row[-3:] for row in table_of(READMES[0])] == [row[-3:] for row in table_of(READMES[1])]
+    assert [row[1:] for row in table_of(READMES[0])] == [row[1:] for row in table_of(READMES[1])]

@@ -11,9 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from teo.alignment import derive_edits
-from teo.cli.demo import SAMPLES, demo
+from teo.cli.demo import BY_HAND, SAMPLES, demo
 from teo.cli.export import export
 from teo.keeping import reason_to_keep
+from teo.loading import has_default
 from teo.result import Rewrite
 from teo.rewriter import Rewriter
 from teo.units import is_cjk
@@ -41,7 +42,7 @@ def test_without_a_model_the_edits_of_a_person_are_shown(monkeypatch: pytest.Mon
     monkeypatch.setattr("teo.loading.has_default", lambda: False)
     result = CliRunner().invoke(app_of(demo), [])
     assert result.exit_code == 0
-    assert "= It is Ben Affleck who acted as Batman.\n    [D] he [R] Ben Affleck [I] as Batman" in result.stdout
+    assert "= When was Frank Herbert born?\n    [D] he [R] Frank Herbert" in result.stdout
     assert "= Thank you very much!\n\n" in result.stdout, "nothing to change"
     assert "This installation has no embedded model" in result.stderr
 
@@ -54,10 +55,17 @@ def test_every_sample_is_shown_with_its_rewrite(monkeypatch: pytest.MonkeyPatch)
     for *history, utterance in SAMPLES:
         assert all(turn in result.stdout for turn in history)
         assert f"> {utterance}" in result.stdout
-    assert "= It is he who acted. really?\n    confidence 0.75  [I] really?" in result.stdout
+    assert "= When was he born? really?\n    confidence 0.75  [I] really?" in result.stdout
     assert "= Thank you very much!  (kept" in result.stdout
     assert "asking, fused: loaded in" in result.stderr
     assert "\x1b" not in result.stdout, "no colour off a terminal"
+
+
+@pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
+def test_the_embedded_model_gets_every_sample_right() -> None:
+    rewriter = Rewriter.from_pretrained()
+    rewrites = [rewriter.rewrite(history, utterance).rewrite for *history, utterance in SAMPLES]
+    assert rewrites == list(BY_HAND)
 
 
 def test_the_samples_are_of_both_languages_and_of_both_kinds() -> None:

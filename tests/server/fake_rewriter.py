@@ -22,10 +22,10 @@ MOST_TURNS = 50
 LONGEST = 2000
 SCRIPT = {
     "When did he die?": "When did Pierre Curie die?",
-    "What about Saturday?": "What about booking a table at Luigi's for Saturday?",
+    "And to Leeds?": "Is there a train from London to Leeds?",
     "Did he win an Oscar for it?": "Did Heath Ledger win an Oscar for it as the Joker?",
     "他哪年出生的": "周杰伦哪年出生的",
-    "明天呢": "西安明天天气怎么样呢",
+    "谁导演的": "流浪地球是谁导演的",
     "为什么喜欢": "为什么喜欢吃火锅",
 }
 """What the page's samples are rewritten to."""

@@ -37,7 +37,7 @@ PICTURES = [
     Picture("page-wide", "joker"),
     Picture("page-dark", "curie", scheme="dark", others=True),
     Picture("page-phone", "zhou", width=390, language="zh-CN"),
-    Picture("page-kept", "table", others=True),
+    Picture("page-kept", "train", others=True),
 ]
 
 

@@ -10,28 +10,28 @@ import typer
 from teo.cli.show import show_edits, wants_colour
 
 SAMPLES: tuple[tuple[str, ...], ...] = (
-    ("I think Batman is very handsome.", "The poster looks a bit like Ben Affleck.", "It is he who acted."),
+    ("Who wrote Dune?", "Frank Herbert.", "When was he born?"),
     (
         "I am looking for a cheap restaurant in the north part of town.",
         "Da Vinci Pizzeria serves pizza.",
-        "Where is it?",
+        "What is the phone number?",
     ),
-    ("Who wrote Pride and Prejudice?", "Jane Austen wrote it in 1813.", "When was she born?"),
+    ("Did Marie Curie discover radium alone?", "No, together with Pierre Curie.", "When did he die?"),
     ("What is the capital of France?", "Paris.", "Thank you very much!"),
-    ("天龙八部里你最喜欢谁", "我最喜欢乔峰", "为什么喜欢他"),
-    ("西安今天天气怎么样", "西安今天多云转小雨", "明天呢"),
-    ("你会弹什么乐器", "我会弹钢琴", "弹了多久了"),
+    ("谁唱的青花瓷", "周杰伦唱的", "他还唱过什么歌"),
+    ("小米14多少钱", "小米14售价3999元", "有几种颜色"),
+    ("你看过流浪地球吗", "看过，很好看", "谁导演的"),
 )
 """Each the turns so far, then the utterance."""
 
 BY_HAND: tuple[str, ...] = (
-    "It is Ben Affleck who acted as Batman.",
-    "Where is Da Vinci Pizzeria?",
-    "When was Jane Austen born?",
+    "When was Frank Herbert born?",
+    "What is the phone number of Da Vinci Pizzeria?",
+    "When did Pierre Curie die?",
     "Thank you very much!",
-    "为什么喜欢乔峰",
-    "西安明天天气怎么样",
-    "钢琴弹了多久了",
+    "周杰伦还唱过什么歌",
+    "小米14有几种颜色",
+    "流浪地球是谁导演的",
 )
 """What a person would make of each sample; shown where there is no model."""
 
@@ -61,10 +61,11 @@ def demo(
         for turn in history:
             typer.echo(f"    {turn}")
         typer.echo(f"  > {utterance}")
-        kept = "" if result.changed else "  (kept)"
+        kept = "" if result.changed else f"  (kept: {result.reason})"
         typer.echo(f"  = {show_edits(utterance, result.edits, colour=wants_colour())}{kept}")
-        asked = result.confidence is not None
-        typer.echo((f"    confidence {result.confidence:.2f}  {result.operations}".rstrip() if asked else "") + "\n")
+        if result.confidence is not None:
+            typer.echo(f"    confidence {result.confidence:.2f}  {result.operations}".rstrip())
+        typer.echo()
     each = (time.perf_counter() - loaded) / len(SAMPLES)
     typer.echo(
         f"{rewriter.name}, {rewriter.variant}: loaded in {loaded - started:.2f} s, {each * 1000:.0f} ms per dialogue",
