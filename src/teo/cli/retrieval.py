@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from teo.cli.options import SPLIT_HELP
-from teo.cli.output import echo_json
+from teo.cli.output import echo_json, write_line
 from teo.errors import InputError
 
 
@@ -44,7 +44,10 @@ def retrieval(
     if corpus is not None and queries is not None and path is None:
         collection, source = read_collection(corpus, queries), f"{queries.name} in {corpus.name}"
     elif path is not None and corpus is None and queries is None:
-        collection, source = collect_answers(load_rows(data, path, split).rows), f"{data} ({split})"
+        loaded = load_rows(data, path, split)
+        if loaded.skipped:
+            write_line(f"{len(loaded.skipped)} malformed rows left out, the first: {loaded.skipped[0]}")
+        collection, source = collect_answers(loaded.rows), f"{data} ({split})"
     else:
         raise InputError("expected either --path (with --data), or --corpus and --queries together")
     collection = collection.sample(limit, seed)

@@ -21,7 +21,7 @@ from teo.rewriter import Rewriter
 from teo.study.retrieval.collection import Collection, Question
 from teo.study.retrieval.measures import MEASURES, Outcome, effect_of, measure_rankings, summarise_measures
 from teo.study.retrieval.retrievers import FUSION_CONSTANT, Ranking, Retriever, fuse
-from teo.study.retrieval.rewrites import Proposal, propose_rewrites
+from teo.study.retrieval.rewrites import REWRITES, Proposal, propose_rewrites
 
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Where the effect of the threshold is looked at, beside the model's own."""
@@ -246,6 +246,8 @@ def _claim(out: Path, settings: Settings) -> None:
         if stored != asdict(settings):
             raise InputError(f"{out}: holds a study of other settings; choose another --out or delete it")
         return
+    if (out / REWRITES).exists():
+        raise InputError(f"{out}: expected settings.json beside {REWRITES}, found none; choose another --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
