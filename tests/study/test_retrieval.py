@@ -129,6 +129,8 @@ def test_fusion_by_reciprocal_rank() -> None:
     assert fuse([[1, 7], [2, 7]], 10) == [7, 1, 2]
     assert fuse([[1, 7], [2, 7]], 1) == [7]
     assert fuse([[3, 4]], 10) == [3, 4]
+    # a small constant lets a first rank win over two thirds: 1 against 2/3, and 1/61 against 2/63
+    assert (fuse([[1, 8, 7], [2, 9, 7]], 1, 0), fuse([[1, 8, 7], [2, 9, 7]], 1)) == ([1], [7])
 
 
 def test_bm25_finds_words_and_chinese_characters() -> None:
@@ -202,7 +204,12 @@ def test_what_was_said_is_in_no_ranking() -> None:
     study = compare_queries(
         Collection(documents, (question,)), [proposal("hot", "hot tea", 1.0)], Overlap(documents), SETTINGS, 10
     )
-    assert study.outcomes["history"].values["mrr"] == 1.0
+    assert (study.outcomes["history"].values["mrr"], study.said) == (1.0, 1)
+    assert "Documents that were said already are in no ranking." in format_study(study)
+    kept = Collection(documents, (question,)).keep_said()
+    study = compare_queries(kept, [proposal("hot", "hot tea", 1.0)], Overlap(documents), SETTINGS, 10)
+    assert (study.outcomes["history"].values["mrr"], study.said) == (0.5, 0)
+    assert "Every document may be found." in format_study(study)
     assert "gold" not in study.outcomes, "nobody rewrote the question"
 
 
@@ -252,6 +259,8 @@ def test_the_command_end_to_end(tmp_path: Path) -> None:
     assert (out / "retrieval.md").read_text(encoding="utf-8") == result.stdout
     assert len((out / REWRITES).read_text(encoding="utf-8").splitlines()) == 2
     assert isinstance(CliRunner().invoke(app, [*words, "--n-best", "4"]).exception, InputError), "other settings"
+    again = CliRunner().invoke(app, [*words, "--keep-said", "--fusion-constant", "7"])
+    assert "Fusion: reciprocal rank, k 7." in again.stdout, "neither changes a rewrite"
     assert isinstance(CliRunner().invoke(app, [*words, "--path", "x"]).exception, InputError), "two sources"
 
 

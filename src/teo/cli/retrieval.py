@@ -33,6 +33,12 @@ def retrieval(
     seed: Annotated[int, typer.Option(help="For the draw of --limit.")] = 0,
     n_best: Annotated[int, typer.Option(help="Rewrites that are fused, from 2 on.", metavar="N")] = 3,
     depth: Annotated[int, typer.Option(help="Documents that a search gives, from 10 on.", metavar="N")] = 100,
+    fusion_constant: Annotated[
+        int, typer.Option(help="The k of reciprocal rank fusion: small, and first ranks count more.", metavar="K")
+    ] = 60,
+    keep_said: Annotated[
+        bool, typer.Option("--keep-said", help="Leave documents that are turns of the history in the rankings.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
 ) -> None:
     """Measure search with and without rewriting: retrieval.json and retrieval.md go to the output folder."""
@@ -52,7 +58,11 @@ def retrieval(
         raise InputError("expected either --path (with --data), or --corpus and --queries together")
     collection = collection.sample(limit, seed)
     found = make_retriever(retriever, collection.documents)
-    study = study_retrieval(collection, source, found, out, model=model, n_best=n_best, depth=depth)
+    if keep_said:
+        collection = collection.keep_said()
+    study = study_retrieval(
+        collection, source, found, out, model=model, n_best=n_best, depth=depth, constant=fusion_constant
+    )
     if as_json:
         echo_json(study.to_dict())
     else:

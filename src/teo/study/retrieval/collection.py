@@ -32,7 +32,7 @@ class Question:
     relevant: frozenset[int]
     """The documents that answer it, by their place in the collection; at least one."""
     said: frozenset[int] = frozenset()
-    """Documents that are turns of its history: they are no answer, and are left out of every ranking."""
+    """Documents that are turns of its history: they are no news, and are left out of every ranking."""
     rewrite: str | None = None
     """The rewrite of a person; None where there is none."""
 
@@ -45,6 +45,10 @@ class Collection:
     questions: tuple[Question, ...]
     left_out: int = 0
     """Rows of the dataset that have no answer, and so ask nothing."""
+
+    def keep_said(self) -> Collection:
+        """Return the collection with documents that were said already left in the rankings."""
+        return replace(self, questions=tuple(replace(question, said=frozenset()) for question in self.questions))
 
     def sample(self, limit: int | None, seed: int) -> Collection:
         """Return the collection with at most so many questions, drawn by seed and kept in order."""

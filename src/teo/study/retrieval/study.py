@@ -70,6 +70,9 @@ class Study:
     documents: int
     questions: int
     left_out: int
+    said: int
+    """Pairs of a question and a document of its own history, which is in no ranking of that question."""
+    constant: int
     outcomes: Mapping[str, Outcome]
     thresholds: tuple[ThresholdPoint, ...]
 
@@ -79,10 +82,11 @@ class Study:
             "settings": asdict(self.settings),
             "retriever": self.retriever,
             "depth": self.depth,
-            "fusion_constant": FUSION_CONSTANT,
+            "fusion_constant": self.constant,
             "documents": self.documents,
             "questions": self.questions,
             "left_out": self.left_out,
+            "said": self.said,
             "systems": {name: outcome.to_dict() for name, outcome in self.outcomes.items()},
             "thresholds": [asdict(point) for point in self.thresholds],
             "signatures": [str(bootstrap_signature()), str(paired_signature())],
@@ -99,28 +103,37 @@ def study_retrieval(
     model: Path | None = None,
     n_best: int = 3,
     depth: int = 100,
+    constant: int = FUSION_CONSTANT,
     progress: TextIO | None = None,
 ) -> Study:
     """Return what search finds with each kind of query, with retrieval.json, retrieval.md and rewrites.jsonl in `out`.
 
     A stopped run goes on where it was. `depth`: how many documents a search gives; a relevant one below counts zero.
+    `constant`: the k of reciprocal rank fusion.
     """
     if n_best < 2 or depth < 10:
         raise InputError(f"expected n-best from 2 and depth from 10 on, found {n_best} and {depth}")
+    if constant < 0:
+        raise InputError(f"fusion-constant: expected a number from 0 on, found {constant}")
     opened = open_model(model)
     rewriter = Rewriter.of_model(opened)
     hashed = opened.fingerprint(opened.folder.roles)
     settings = Settings(source, _hash(collection), opened.name, hashed, rewriter.variant, n_best)
     _claim(out, settings)
     proposals = propose_rewrites(rewriter, collection.questions, out, n_best, progress or sys.stderr)
-    study = compare_queries(collection, proposals, retriever, settings, depth)
+    study = compare_queries(collection, proposals, retriever, settings, depth, constant)
     write_json(out / "retrieval.json", study.to_dict())
     write_text(out / "retrieval.md", format_study(study))
     return study
 
 
 def compare_queries(
-    collection: Collection, proposals: Sequence[Proposal], retriever: Retriever, settings: Settings, depth: int
+    collection: Collection,
+    proposals: Sequence[Proposal],
+    retriever: Retriever,
+    settings: Settings,
+    depth: int,
+    constant: int = FUSION_CONSTANT,
 ) -> Study:
     """Return what search finds with each kind of query, rewrites being there."""
     questions = collection.questions
@@ -140,7 +153,7 @@ def compare_queries(
         for name, texts in kinds.items()
         if None not in texts  # a person's rewrite has to be there for all questions or the rows do not pair
     }
-    measured["teo n-best"] = measure_rankings(_fused(proposals, questions, retriever, depth), relevant)
+    measured["teo n-best"] = measure_rankings(_fused(proposals, questions, retriever, depth, constant), relevant)
     proposed = measure_rankings(find([proposal.rewrite for proposal in proposals]), relevant)
     outcomes = {
         name: summarise_measures(measured[name], None if name == "raw" else measured["raw"])
@@ -148,8 +161,9 @@ def compare_queries(
         if name in measured
     }
     points = [_point(threshold, proposals, proposed, measured["raw"]) for threshold in (None, *THRESHOLDS)]
-    sizes = len(collection.documents), len(questions), collection.left_out
-    return Study(settings, retriever.name, depth, *sizes, outcomes, tuple(points))
+    said = sum(len(question.said) for question in questions)
+    sizes = len(collection.documents), len(questions), collection.left_out, said
+    return Study(settings, retriever.name, depth, *sizes, constant, outcomes, tuple(points))
 
 
 def format_study(study: Study) -> str:
@@ -175,7 +189,8 @@ def format_study(study: Study) -> str:
     about = (
         f"{study.questions} questions, {study.documents} documents, the first {study.depth} of a search counted; "
         f"{study.left_out} rows without an answer left out. Better and worse: the first relevant document ranks "
-        "higher or lower than with the raw utterance. Intervals are 95%."
+        "higher or lower than with the raw utterance. Intervals are 95%. "
+        + ("Documents that were said already are in no ranking." if study.said else "Every document may be found.")
     )
     parts = [
         f"# Retrieval: {plain(study.settings.source)}",
@@ -184,7 +199,8 @@ def format_study(study: Study) -> str:
         "\n".join(f"- {name}: {SYSTEMS[name]}" for name in study.outcomes),
         "## What the threshold does",
         table(("threshold", "rewritten %", "MRR", "better %", "worse %"), sweep, "lrrrr"),
-        f"Model {plain(study.settings.model)} ({study.settings.variant}). Retriever: `{study.retriever}`.",
+        f"Model {plain(study.settings.model)} ({study.settings.variant}). Retriever: `{study.retriever}`. "
+        f"Fusion: reciprocal rank, k {study.constant}.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -200,13 +216,13 @@ def _search(retriever: Retriever, questions: Sequence[Question], queries: Sequen
 
 
 def _fused(
-    proposals: Sequence[Proposal], questions: Sequence[Question], retriever: Retriever, depth: int
+    proposals: Sequence[Proposal], questions: Sequence[Question], retriever: Retriever, depth: int, constant: int
 ) -> list[Ranking]:
     """Return the fused rankings of each question's rewrite and alternatives, what a user gets first."""
     queries = [tuple(dict.fromkeys((item.at(), *item.alternatives))) for item in proposals]
     asked = [question for question, texts in zip(questions, queries, strict=True) for _ in texts]
     found = iter(_search(retriever, asked, [text for texts in queries for text in texts], depth))
-    return [fuse([next(found) for _ in texts], depth) for texts in queries]
+    return [fuse([next(found) for _ in texts], depth, constant) for texts in queries]
 
 
 def _point(
