@@ -20,6 +20,7 @@ from teo.cli.label import label
 from teo.cli.mcp import mcp
 from teo.cli.output import prepare_streams, show_warnings, silence, write_line
 from teo.cli.pretrain import pretrain
+from teo.cli.retrieval import retrieval
 from teo.cli.rewrite import rewrite
 from teo.cli.score import score
 from teo.cli.serve import serve
@@ -35,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (
-    *(rewrite, demo, score, evaluate, calibrate, serve, mcp),
+    *(rewrite, demo, score, evaluate, calibrate, retrieval, serve, mcp),
     *(train, label, average, export, build, pretrain, base),
 ):
     app.command(verb.__name__)(verb)

@@ -8,6 +8,19 @@ from typing import Annotated
 
 import typer
 
+from teo.cli.endpoint import (
+    BaseUrlOption,
+    BodyOption,
+    ConcurrencyOption,
+    KeyOption,
+    PriceInOption,
+    PriceOutOption,
+    ShotsOption,
+    TimeoutOption,
+    ask_endpoint,
+    is_endpoint,
+    summarise_endpoint,
+)
 from teo.cli.options import DatasetOption, PathOption, SplitOption
 from teo.cli.output import echo_json
 from teo.errors import InputError
@@ -20,7 +33,12 @@ def evaluate(
     out: Annotated[Path, typer.Option(help="Folder for the results; a stopped run goes on where it was.")],
     split: SplitOption = "test",
     model: Annotated[
-        Path | None, typer.Option(help="A model folder that training or export wrote; the embedded one by default.")
+        str | None,
+        typer.Option(
+            help="A model folder that training or export wrote, or openai:NAME with --base-url; the embedded one by "
+            "default.",
+            metavar="FOLDER",
+        ),
     ] = None,
     variant: Annotated[
         str | None,
@@ -41,18 +59,44 @@ def evaluate(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the dataset, such as history=last-two.", metavar="NAME=VALUE")
     ] = None,
+    base_url: BaseUrlOption = None,
+    shots: ShotsOption = 5,
+    concurrency: ConcurrencyOption = 4,
+    timeout: TimeoutOption = 60.0,
+    body: BodyOption = None,
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
+    key_variable: KeyOption = "OPENAI_API_KEY",
     as_json: Annotated[bool, typer.Option("--json", help="Print all metrics as JSON.")] = False,
 ) -> None:
     """Evaluate a model: predictions.jsonl, metrics.json, report.md and flow.png go to the output folder."""
     from teo.evaluation.evaluate import EVERY, Request, evaluate, evaluate_every
     from teo.evaluation.report import format_variants, summarise
 
+    if is_endpoint(model, base_url):
+        if variant is not None or abstain:
+            raise InputError("variant, abstain: expected none with openai:NAME, which has neither; leave them out")
+        asked = ask_endpoint(
+            model or "",
+            base_url,
+            key_variable=key_variable,
+            timeout=timeout,
+            body=body,
+            **{"data": data, "path": path, "out": out, "split": split, "limit": limit, "seed": seed},
+            **{"shots": shots, "concurrency": concurrency, "price_in": price_in, "price_out": price_out},
+            options=read_options(option or ()),
+        )
+        if as_json:
+            echo_json(asked.to_dict())
+        else:
+            typer.echo(summarise_endpoint(asked, out))
+        return
     request = Request(
         data=data,
         path=path,
         out=out,
         split=split,
-        model=model,
+        model=None if model is None else Path(model),
         variant=variant,
         limit=limit,
         batch_size=batch_size,

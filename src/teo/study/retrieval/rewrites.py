@@ -1,0 +1,103 @@
+"""What a rewriter makes of each question, stored as it is made so that a stopped run goes on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TextIO
+
+from teo.abstain import language_of
+from teo.errors import InputError, TeoError
+from teo.evaluation.predict import Progress
+from teo.files import json_line
+from teo.rewriter import Rewriter
+from teo.study.retrieval.collection import Question
+
+REWRITES = "rewrites.jsonl"
+_CHUNK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A rewriter's proposal for a question, whatever its threshold; the threshold is beside it."""
+
+    id: str
+    utterance: str
+    rewrite: str
+    """The utterance itself where a rule keeps it or nothing is proposed."""
+    confidence: float | None
+    """None where no model was asked."""
+    threshold: float
+    alternatives: tuple[str, ...]
+    """Distinct rewrites, the proposal first."""
+
+    def at(self, threshold: float | None = None) -> str:
+        """Return what a user gets with a threshold, by default the model's own."""
+        least = self.threshold if threshold is None else threshold
+        return self.rewrite if self.confidence is not None and self.confidence >= least else self.utterance
+
+
+def propose_rewrites(
+    rewriter: Rewriter, questions: Sequence[Question], out: Path, n_best: int, progress: TextIO | None = None
+) -> list[Proposal]:
+    """Return a proposal for each question, from the folder where it is there already, from the model where not."""
+    file = out / REWRITES
+    done = _read(file, questions)
+    shown = Progress(len(questions), len(done), progress or sys.stderr)
+    for start in range(len(done), len(questions), _CHUNK):
+        chunk = questions[start : start + _CHUNK]
+        made = [
+            _proposal(rewriter, question, answer)
+            for question, answer in zip(chunk, _ask(rewriter, chunk, n_best), strict=True)
+        ]
+        with file.open("ab") as stream:
+            stream.write("".join(json_line(asdict(proposal)) for proposal in made).encode())
+        done += made
+        shown.advance(len(made))
+    shown.finish()
+    return done
+
+
+def _ask(rewriter: Rewriter, questions: Sequence[Question], n_best: int) -> list[tuple[str, float | None, list[str]]]:
+    dialogues = [question.dialogue for question in questions]
+    found = []
+    for answer in rewriter.answer_many(dialogues, len(dialogues), min_confidence=0.0, n_best=n_best):
+        if isinstance(answer, TeoError):
+            raise answer
+        record = answer.record
+        found.append((record.rewrite, record.confidence, [other.rewrite for other in record.alternatives]))
+    return found
+
+
+def _proposal(rewriter: Rewriter, question: Question, answer: tuple[str, float | None, list[str]]) -> Proposal:
+    rewrite, confidence, alternatives = answer
+    threshold = rewriter.thresholds.get(language_of(question.dialogue), rewriter.threshold)
+    distinct = tuple(dict.fromkeys([rewrite, *alternatives]))
+    return Proposal(question.id, question.dialogue.utterance, rewrite, confidence, threshold, distinct)
+
+
+def _read(file: Path, questions: Sequence[Question]) -> list[Proposal]:
+    """Return the stored proposals of these questions; a last line that a stopped run did not finish is cut off."""
+    if not file.exists():
+        return []
+    data = file.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        with file.open("r+b") as stream:
+            stream.truncate(whole)
+    proposals = []
+    for number, line in enumerate(data[:whole].splitlines(), start=1):
+        try:
+            stored = json.loads(line)
+            proposals.append(Proposal(**{**stored, "alternatives": tuple(stored["alternatives"])}))
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{file}:{number}: expected a stored rewrite, found something else; delete it") from None
+    for number, (proposal, question) in enumerate(zip(proposals, questions, strict=False), start=1):
+        if (proposal.id, proposal.utterance) != (question.id, question.dialogue.utterance):
+            raise InputError(
+                f"{file}:{number}: expected the question '{question.id}', found another; choose another --out"
+            )
+    return proposals[: len(questions)]
