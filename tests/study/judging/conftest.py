@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,19 @@ def study(files: tuple[Path, Path]) -> Study:
     return draw_study(*files, sample=20, raters=2, seed=7)
 
 
+def wait_until_up(url: str, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
 @contextlib.contextmanager
 def judging_process(*arguments: object) -> Iterator[tuple[str, Any]]:
     """The address and the process of `teo judge`."""
@@ -46,6 +61,7 @@ def judging_process(*arguments: object) -> Iterator[tuple[str, Any]]:
         line = process.stderr.readline() if process.stderr else ""
         found = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert found, line
+        wait_until_up(found[0])
         yield found[0], process
     finally:
         process.kill()
