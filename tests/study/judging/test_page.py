@@ -133,7 +133,9 @@ def test_a_killed_server_keeps_every_vote_it_answered(
         place = order[number - 1]
         assert stored[place.item] == place.choice_of("first")
     with start_judging("--out", out, "--port", 0) as (url, _):
-        assert httpx.put(f"{url}/api/raters", json={"name": "Ann"}).json()["next"] == len(stored) + 1
+        assert httpx.put(f"{url}/api/raters", json={"name": "Ann"}).json()["next"] == (
+            len(stored) + 1 if len(stored) < 20 else None
+        )
 
 
 # ---- in a browser ----
