@@ -45,8 +45,8 @@ def test_both_languages_say_everything() -> None:
     texts = re.findall(r'data-text="(\w+)">([^<]+)<', (PAGE / "index.html").read_text(encoding="utf-8"))
     assert len(texts) >= 10
     assert [found[0][key] for key, _ in texts] == [text for _, text in texts]
-    said = set(re.findall(r'say\("(\w+)"', (PAGE / "judge.js").read_text(encoding="utf-8")))
-    assert said | {key for key, _ in texts} == found[0].keys()
+    spoken = set(re.findall(r'say\("(\w+)"', (PAGE / "judge.js").read_text(encoding="utf-8")))
+    assert spoken | {key for key, _ in texts} == found[0].keys()
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def check_numbers(store: VoteStore, utterances: list[str]) -> None:
     items = judgement.items
     wins, losses = agreed.count("a"), agreed.count("b")
     assert [items.win.count, items.tie.count, items.loss.count] == [wins, 20 - wins - losses, losses]
-    assert sorted(one.item.utterance for one in judgement.disagreements) == sorted(split)
+    assert sorted(entry.item.utterance for entry in judgement.disagreements) == sorted(split)
     chance = sum((flat.count(name) / 40) ** 2 for name in ("a", "tie", "b"))
     assert judgement.kappa.value == pytest.approx((len(agreed) / 20 - chance) / (1 - chance))
     assert (judgement.sign.wins, judgement.sign.losses) == (wins, losses)

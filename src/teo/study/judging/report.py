@@ -193,16 +193,16 @@ def _disagreements(judgement: Judgement) -> str:
     names = {"a": plan.a, "b": plan.b, "tie": "tie"}
     rows = [
         [
-            plain(one.item.id),
-            " / ".join(plain(turn) for turn in (*one.item.history, one.item.utterance)),
-            plain(one.item.a),
-            plain(one.item.b),
-            ", ".join(f"{seat}: {plain(names[choice])}" for seat, choice in one.votes.items()),
+            plain(entry.item.id),
+            " / ".join(plain(turn) for turn in (*entry.item.history, entry.item.utterance)),
+            plain(entry.item.a),
+            plain(entry.item.b),
+            ", ".join(f"{seat}: {plain(names[choice])}" for seat, choice in entry.votes.items()),
         ]
-        for one in found
+        for entry in found
     ]
     header = ["id", "dialogue", plain(plan.a), plain(plan.b), "votes by rater"]
-    opposed = sum(one.opposed for one in found)
+    opposed = sum(entry.opposed for entry in found)
     return f"{len(found)} items; on {opposed} both systems were preferred.\n\n{table(header, rows)}"
 
 
@@ -216,7 +216,7 @@ def _find_disagreements(items: Sequence[Item], votes: Sequence[Vote]) -> tuple[D
         for number, chosen in sorted(by_item.items())
         if len(set(chosen.values())) > 1
     ]
-    return tuple(sorted(found, key=lambda one: not one.opposed))
+    return tuple(sorted(found, key=lambda entry: not entry.opposed))
 
 
 def _count_first(store: VoteStore, votes: Sequence[Vote]) -> int:
