@@ -48,7 +48,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON file, whole or not at all."""
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    write_text(path, _dump(value, indent=1) + "\n")
 
 
 def write_jsonl(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
@@ -67,13 +67,18 @@ def write_jsonl(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
 
 
 def json_line(record: Mapping[str, Any]) -> str:
-    """Return a record as a line of JSON; half a surrogate pair, which UTF-8 cannot hold, stays an escape."""
-    line = json.dumps(record, ensure_ascii=False)
+    """Return a record as a line of JSON."""
+    return _dump(record) + "\n"
+
+
+def _dump(value: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return JSON; half a surrogate pair, which UTF-8 cannot hold, stays an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
-        line.encode()
+        text.encode()
     except UnicodeEncodeError:
-        line = json.dumps(record)
-    return line + "\n"
+        text = json.dumps(value, indent=indent)
+    return text
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:

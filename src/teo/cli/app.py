@@ -16,6 +16,7 @@ from teo.cli.data import data_app
 from teo.cli.demo import demo
 from teo.cli.evaluate import evaluate
 from teo.cli.export import export
+from teo.cli.judge import judge
 from teo.cli.label import label
 from teo.cli.mcp import mcp
 from teo.cli.output import prepare_streams, show_warnings, silence, write_line
@@ -36,7 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (
-    *(rewrite, demo, score, evaluate, calibrate, retrieval, serve, mcp),
+    *(rewrite, demo, score, evaluate, judge, calibrate, retrieval, serve, mcp),
     *(train, label, average, export, build, pretrain, base),
 ):
     app.command(verb.__name__)(verb)

@@ -40,14 +40,14 @@ class ModelChoice:
         return Rewriter.from_pretrained(self.model, variant=self.variant, threads=self.threads, runtime=self.runtime)
 
 
-def require_server_libraries() -> None:
+def require_server_libraries(feature: str = "teo serve") -> None:
     """Raise an error that says what to install, unless the server's libraries are here."""
     try:
         import fastapi
         import prometheus_client
         import uvicorn
     except ModuleNotFoundError as error:
-        raise MissingExtraError("teo serve", str(error.name), "serve") from error
+        raise MissingExtraError(feature, str(error.name), "serve") from error
     del fastapi, prometheus_client, uvicorn
 
 

@@ -1,1 +1,1 @@
-"""Studies beyond exact match: what search finds with rewrites, and a language model as the system compared with."""
+"""Studies on top of the evaluation: human judging, retrieval, a language model as a system, the paper's tables."""

@@ -1,0 +1,1 @@
+"""Human judging of two systems: items, votes, the page, statistics, the report."""
