@@ -22,6 +22,7 @@ metrics
 training
 export
 evaluation
+study
 integrations server cli
 __init__ __main__"""
 """Top to bottom, and on a line from left to right; modules of one folder may import each other, but not in a circle."""
