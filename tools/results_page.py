@@ -14,7 +14,7 @@ from teo.evaluation.markdown import percent, plain, table
 from teo.files import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
-VARIANTS = ("teo", "direct", "gold", "stage1", "rfis", "fast", "fused", "rerank")
+VARIANTS = ("teo", "direct", "gold", "stage1", "rfis", "fast", "fused", "rerank", "copy")
 """The order of a model's rows; one with thresholds (`fast+threshold`) follows the one without."""
 _INTRO = """\
 # Results

@@ -238,7 +238,7 @@ def find_variant(name: str, known: Mapping[str, V]) -> V:
 def require_roles(variant: Variant, known: Mapping[str, Variant], roles: Collection[str], model: str) -> None:
     """Raise where a model lacks a role that a variant needs, naming the variants that it can run."""
     if missing := variant.missing(roles):
-        able = [name for name, other in known.items() if not other.missing(roles)]
+        able = [name for name, other in known.items() if other.needs and not other.missing(roles)]
         raise ModelError(
             f"{model}: the variant '{variant.name}' needs the role {' or '.join(missing)}, "
             f"found {', '.join(roles) or 'none'}; this model can run {', '.join(able) or 'no variant'}"

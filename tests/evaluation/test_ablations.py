@@ -45,6 +45,13 @@ def test_gold_asks_only_stage_2() -> None:
     assert second.asked[0][0] == stage2_source(BATMAN.dialogue, OPERATIONS)
 
 
+def test_copy_returns_the_utterance_and_asks_no_model() -> None:
+    (prediction,) = run("copy", stages_of())
+    assert prediction.rewrite == BATMAN.dialogue.utterance
+    assert not prediction.edits.operations
+    assert prediction.operations is None
+
+
 def test_stage1_replaces_and_inserts_at_random_places() -> None:
     stages = stages_of(stage1=says(*OPERATIONS))
     found = {run("stage1", stages, seed=seed)[0].rewrite for seed in range(60)}
@@ -177,7 +184,7 @@ def test_an_unknown_variant_names_the_nearest(name: str, near: str) -> None:
     with pytest.raises(InputError) as caught:
         find_variant(name, VARIANTS)
     assert str(caught.value) == (
-        "variant: expected one of teo, direct, gold, stage1, rfis, fast, fused, rerank; "
+        "variant: expected one of teo, direct, gold, stage1, rfis, fast, fused, rerank, copy; "
         f"found '{name}'; did you mean '{near}'?"
     )
 

@@ -43,8 +43,8 @@ def evaluate(
     variant: Annotated[
         str | None,
         typer.Option(
-            help="A bare pipeline (teo, direct, fast, fused), an ablation (gold, stage1, rfis, rerank), or all that "
-            "the model can run; by default what teo rewrite does, rules and thresholds included.",
+            help="A bare pipeline (teo, direct, fast, fused), an ablation (gold, stage1, rfis, rerank, copy), or all "
+            "that the model can run; by default what teo rewrite does, rules and thresholds included.",
             metavar="NAME",
         ),
     ] = None,

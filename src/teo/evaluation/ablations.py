@@ -2,7 +2,8 @@
 
 `gold` gives stage 2 the gold operations (TEO-Gold). `stage1` applies stage 1's operations without stage 2
 (TEO-Stage1). `rfis` replaces first and inserts second (TEO-RFIS). `rerank` scores every placement of the operations by
-P(E | x) P(Y | x, E), equation 1 of the paper, which greedy decoding of both stages ignores.
+P(E | x) P(Y | x, E), equation 1 of the paper, which greedy decoding of both stages ignores. `copy` returns the
+utterance: what a system that never rewrites would score.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def predict_rows(variant: Pipeline | Ablation, stages: Stages, rows: Sequence[Ro
     dialogues = [row.dialogue for row in rows]
     if isinstance(variant, Pipeline):
         return predict(variant, stages, dialogues)
+    if not variant.needs:  # no model reads the dialogues, so they need not fit
+        return variant.run(stages, rows, seed)
 
     def run(fitted: list[Dialogue]) -> list[Prediction]:
         pairs = zip(rows, fitted, strict=True)
@@ -120,6 +123,13 @@ def rerank(stages: Stages, rows: Sequence[Row], seed: int) -> list[Prediction]:
     return predictions
 
 
+def copy(stages: Stages, rows: Sequence[Row], seed: int) -> list[Prediction]:
+    """Return every utterance as it is: the baseline that needs no model."""
+    return [
+        Prediction(row.dialogue.utterance, edits_to(row.dialogue.utterance, row.dialogue.utterance)) for row in rows
+    ]
+
+
 ABLATIONS: Mapping[str, Ablation] = {
     ablation.name: ablation
     for ablation in (
@@ -127,11 +137,12 @@ ABLATIONS: Mapping[str, Ablation] = {
         Ablation("stage1", (STAGE_1,), "stage 1 alone: insertions at random places", stage1),
         Ablation("rfis", (STAGE_1, ("rfis",)), "replacements first, insertions in stage 2", rfis),
         Ablation("rerank", (STAGE_1, STAGE_2), "the most probable placement of the operations", rerank),
+        Ablation("copy", (), "the utterance as it is", copy),
     )
 }
 VARIANTS: Mapping[str, Pipeline | Ablation] = {
     name: PIPELINES[name] if name in PIPELINES else ABLATIONS[name]
-    for name in ("teo", "direct", "gold", "stage1", "rfis", "fast", "fused", "rerank")
+    for name in ("teo", "direct", "gold", "stage1", "rfis", "fast", "fused", "rerank", "copy")
 }
 """All that `teo evaluate` measures by name, the paper's first, as tables list them."""
 

@@ -95,7 +95,7 @@ def evaluate_every(request: Request, progress: TextIO | None = None) -> dict[str
     roles = open_model(request.model).folder.roles
     known = PIPELINES if request.abstain else VARIANTS
     able = [name for name, variant in known.items() if not variant.missing(roles)]
-    if not able:
+    if not any(known[name].needs for name in able):
         raise ModelError(f"{request.model}: expected at least one role, found none that any variant needs")
     evaluations = {name: evaluate(replace(request, variant=name, out=request.out / name), progress) for name in able}
     numbers = {name: evaluation.to_dict() for name, evaluation in evaluations.items()}

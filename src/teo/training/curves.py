@@ -35,15 +35,15 @@ def draw_curves(history: Sequence[Mapping[str, Any]], path: Path, title: str) ->
     return True
 
 
-def draw_sweep(points: Sequence[tuple[float, float]], path: Path, key: str) -> bool:
-    """Draw dev EM against a setting's values (the paper's figure 3 for prob_p); return whether it was drawn."""
+def draw_sweep(points: Sequence[tuple[float, float]], path: Path, key: str, label: str = "dev exact match") -> bool:
+    """Draw EM against a setting's values (the paper's figure 3 for prob_p); return whether it was drawn."""
     figure = _figure(path)
     if figure is None:
         return False
     axes = figure.add_subplot()
     axes.plot(*zip(*points, strict=True), marker="o")
     axes.set_xlabel(key)
-    axes.set_ylabel("dev exact match")
+    axes.set_ylabel(label)
     axes.grid(visible=True, alpha=0.3)
     figure.savefig(path, dpi=120, bbox_inches="tight")
     return True

@@ -44,7 +44,7 @@ def write_record(
 def require_same(folder: Path, config: TrainConfig) -> None:
     """Refuse to resume a run under another configuration; the message names the first difference."""
     stored = json.loads((folder / RECORD).read_text(encoding="utf-8"))["config"]
-    before, now = _flatten(stored), _flatten(to_tree(config))
+    before, now = flatten(stored), flatten(to_tree(config))
     for key in sorted({*before, *now}):
         if key not in _FREE and before.get(key) != now.get(key):
             raise ConfigError(
@@ -53,14 +53,15 @@ def require_same(folder: Path, config: TrainConfig) -> None:
             )
 
 
-def _flatten(tree: Any, path: str = "") -> dict[str, Any]:
+def flatten(tree: Any, path: str = "") -> dict[str, Any]:
+    """Return a tree of settings as dotted keys and their values."""
     if isinstance(tree, Mapping):
         items = [(f"{path}.{key}" if path else str(key), value) for key, value in tree.items()]
     elif isinstance(tree, list) and tree and isinstance(tree[0], Mapping):
         items = [(f"{path}[{k}]", value) for k, value in enumerate(tree)]
     else:
         return {path: tree}
-    return {key: value for inner, below in items for key, value in _flatten(below, inner).items()}
+    return {key: value for inner, below in items for key, value in flatten(below, inner).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,158 @@
+"""The paper's experiments as values: its tables, the models that each needs, and what is measured of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from teo.errors import InputError
+
+EVERY = "all"
+"""The name that means: every table."""
+DATASETS: Mapping[str, str] = {"task": "TASK", "rewrite": "REWRITE", "res200k": "RES200K"}
+"""The paper's datasets, and what their authors call them."""
+PAPER_PROB_P = 0.6
+PROB_PS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Figure 3's values of prob_p."""
+_PROB_P = "prob_p="
+_FROM_STAGE1 = ("rfis", "predicted-ops")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A model to train: a recipe of the paper under a seed."""
+
+    dataset: str
+    kind: str
+    """teo, direct, rfis, predicted-ops, t5, or prob_p=VALUE for teo with another share of noise."""
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the run's folders."""
+        return f"{self.dataset}-{self.kind}-seed{self.seed}"
+
+    @property
+    def recipe(self) -> str:
+        """The file of configs/paper that the run follows."""
+        plain = self.kind == "teo" or self.prob_p is not None
+        return f"{self.dataset}.toml" if plain else f"{self.dataset}-{self.kind}.toml"
+
+    @property
+    def prob_p(self) -> float | None:
+        """The share of noise, where it is not the recipe's."""
+        return float(self.kind.removeprefix(_PROB_P)) if self.kind.startswith(_PROB_P) else None
+
+    @property
+    def stage1_from(self) -> Run | None:
+        """The run whose stage 1 this one takes as it is, so that stage 1 is trained once for all of them."""
+        borrows = self.kind in _FROM_STAGE1 or self.prob_p is not None
+        return Run(self.dataset, "teo", self.seed) if borrows else None
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A row of tables 2 to 4: a variant of a trained model."""
+
+    name: str
+    kind: str
+    """The run's kind."""
+    variant: str
+    """As `teo evaluate --variant` names it."""
+    published: str = ""
+    """The system's name in published.json; empty where the paper has no such row."""
+
+
+TEO = System("TEO", "teo", "teo", "TEO")
+SYSTEMS = (
+    System("copy", "teo", "copy"),
+    System("direct", "direct", "direct", "BART-base"),
+    System("TEO-Stage1", "teo", "stage1", "TEO-Stage1"),
+    System("TEO-RFIS", "rfis", "rfis", "TEO-RFIS"),
+    System("TEO-T5", "t5", "teo", "TEO-T5"),
+    TEO,
+    System(
+        "TEO, predicted operations", "predicted-ops", "teo", "TEO, stage 2 trained on predicted operations"
+    ),  # section 4.4, on REWRITE alone
+    System("TEO-Gold", "teo", "gold", "TEO-Gold"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or figure of the paper."""
+
+    name: str
+    title: str
+    form: Literal["systems", "flow", "statistics", "sweep"]
+    """Systems side by side, right and wrong by stage, dataset statistics, or EM against prob_p."""
+    datasets: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    """Columns beside EM, by their names in published.json."""
+
+
+_ROUGE = ("rouge1", "rouge2", "rougeL")
+_RESTORATION = ("p1", "r1", "f1", "p2", "r2", "f2", "p3", "r3", "f3")
+TABLES: Mapping[str, Table] = {
+    table.name: table
+    for table in (
+        Table("table2", "Table 2: TASK", "systems", ("task",), ("bleu4", "f1")),
+        Table("table3", "Table 3: REWRITE", "systems", ("rewrite",), ("bleu1", "bleu2", *_ROUGE, "f1", "f2", "f3")),
+        Table("table4", "Table 4: RES200K", "systems", ("res200k",), (*_RESTORATION, "bleu1", "bleu2", *_ROUGE[:2])),
+        Table("table5", "Table 5: what stage 2 makes of stage 1", "flow", tuple(DATASETS)),
+        Table("table9", "Table 9: dataset statistics", "statistics", tuple(DATASETS)),
+        Table("figure3", "Figure 3: EM on REWRITE against prob_p", "sweep", ("rewrite",)),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A variant of a run's model, to be measured on the test set."""
+
+    run: Run
+    variant: str
+
+
+def find_tables(name: str) -> list[Table]:
+    """Return the table of a name, or all of them."""
+    if name == EVERY:
+        return list(TABLES.values())
+    if name not in TABLES:
+        raise InputError(f"reproduce: expected one of {', '.join(TABLES)}, {EVERY}; found '{name}'")
+    return [TABLES[name]]
+
+
+def systems_of(dataset: str, *, t5: bool) -> list[System]:
+    """Return the rows of a dataset's table; the T5 row only where there is a T5 to start from."""
+    left_out = {kind for kind, absent in (("t5", not t5), ("predicted-ops", dataset != "rewrite")) if absent}
+    return [system for system in SYSTEMS if system.kind not in left_out]
+
+
+def sweep_run(value: float, dataset: str, seed: int) -> Run:
+    """Return the run of one prob_p; the paper's own value is that of TEO itself."""
+    return Run(dataset, "teo" if value == PAPER_PROB_P else f"{_PROB_P}{value:g}", seed)
+
+
+def list_measurements(
+    tables: Sequence[Table], datasets: Sequence[str], *, seeds: int, t5: bool = False
+) -> list[Measurement]:
+    """Return what must be measured for the tables, each once; a model stands before those that take its stage 1."""
+    listed: list[Measurement] = []
+    for table in tables:
+        for dataset in (name for name in table.datasets if name in datasets):
+            for seed in range(seeds):
+                listed += _of_table(table, dataset, seed, t5=t5)
+    first = {measurement.run: place for place, measurement in reversed(list(enumerate(listed)))}
+    return sorted(dict.fromkeys(listed), key=lambda item: (item.run.stage1_from is not None, first[item.run]))
+
+
+def _of_table(table: Table, dataset: str, seed: int, *, t5: bool) -> list[Measurement]:
+    if table.form == "systems":
+        return [Measurement(Run(dataset, system.kind, seed), system.variant) for system in systems_of(dataset, t5=t5)]
+    if table.form == "flow":
+        return [Measurement(Run(dataset, "teo", seed), "teo")]
+    if table.form == "sweep":
+        return [Measurement(sweep_run(value, dataset, seed), "teo") for value in PROB_PS]
+    return []
