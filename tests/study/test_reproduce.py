@@ -82,7 +82,7 @@ def test_table_2_is_trained_stored_and_printed_once(teo: Teo, tmp_path: Path, mo
         assert 0 <= float(rows[f"**{name}**"][1]) <= 100
         assert name == "TEO" or rows[f"TEO - {name}"][3], "a paired test"
     assert rows["TEO - direct"][4] == "+8.0 |", "the paper's difference"
-    assert rows["task-teo-seed0"][1] == "task.toml"
+    assert rows["task-teo-seed0"][1:5] == ["task.toml", "random", "74", "cpu"], "80 rows, 6 of them for dev"
     assert (tmp_path / "out" / "table2.md").read_text(encoding="utf-8") == page
     kept = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert {"run.json", "task-test-teo.json", "task-test-copy.rows.jsonl.gz"} <= kept

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from teo.data import load_rows
 from teo.errors import ConfigError, InputError
 from teo.evaluation.storing import store
 from teo.files import write_json
@@ -144,6 +145,7 @@ def ensure_model(study: Study, run: Run) -> Path:
         {
             "recipe": run.recipe,
             "settings": settings_of(config),
+            "train_rows": _count_train_rows(config),
             "dev_em": em,
             "seconds": seconds,
             "resumed": resumed,
@@ -152,6 +154,14 @@ def ensure_model(study: Study, run: Run) -> Path:
         },
     )
     return folder
+
+
+def _count_train_rows(config: TrainConfig) -> int:
+    """Return how many rows a run was trained on; published figures may rest on more."""
+    (data,) = config.data
+    options: dict[str, Any] = dict(data.options)
+    rows = len(load_rows(data.name, data.path, data.train, **options).rows)
+    return min(rows, data.rows) if data.rows else rows
 
 
 def _evaluate(study: Study, measurement: Measurement, progress: TextIO | None) -> None:

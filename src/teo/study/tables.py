@@ -193,12 +193,11 @@ def _runs(source: Source, runs: Iterable[Run]) -> str:
         for seed in range(source.seeds):
             own = Run(run.dataset, run.kind, seed)
             stored = read_run(source.study, own)
-            base = str(stored["settings"]["model.base"])
-            dev = _dev_em(source.study, own)
-            rows.append(
-                [plain(own.name), plain(stored["recipe"]), plain(base), stored["device"], minutes(stored), percent(dev)]
-            )
-    return table(["run", "recipe", "base", "device", "minutes of training", "dev EM"], rows, "llllrr")
+            base, rows_read = plain(stored["settings"]["model.base"]), f"{stored['train_rows']:,}"
+            known = [plain(own.name), plain(stored["recipe"]), base, rows_read, plain(stored["device"])]
+            rows.append([*known, minutes(stored), percent(_dev_em(source.study, own))])
+    header = ["run", "recipe", "base", "training rows", "device", "minutes of training", "dev EM"]
+    return table(header, rows, "lllrlrr")
 
 
 def minutes(stored: Mapping[str, Any]) -> str:
