@@ -156,15 +156,22 @@ def join_stages(
     ]
 
 
-def _of_one_text(name: str, summary: str, interpret: Interpret) -> Pipeline:
-    """Return a pipeline that generates one text per dialogue, with the role of its name, and interprets it."""
+@dataclass(frozen=True, slots=True)
+class OneText:
+    """Runs a pipeline that generates one text per dialogue, with the role of its name, and interprets it."""
 
-    def run(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
-        texts = stages[name].generate([stage1_source(dialogue) for dialogue in dialogues])
+    role: str
+    interpret: Interpret
+
+    def __call__(self, stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
+        """Return the predictions of the dialogues."""
+        texts = stages[self.role].generate([stage1_source(dialogue) for dialogue in dialogues])
         pairs = zip(dialogues, texts, strict=True)
-        return [interpret(dialogue, generated, stages.order) for dialogue, generated in pairs]
+        return [self.interpret(dialogue, generated, stages.order) for dialogue, generated in pairs]
 
-    return Pipeline(name, ((name,),), summary, run, interpret)
+
+def _of_one_text(name: str, summary: str, interpret: Interpret) -> Pipeline:
+    return Pipeline(name, ((name,),), summary, OneText(name, interpret), interpret)
 
 
 STAGE_1, STAGE_2 = ("stage1", "fused"), ("stage2", "fused")

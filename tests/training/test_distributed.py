@@ -19,7 +19,8 @@ from teo.training.settings import to_toml, to_tree
 @pytest.mark.slow
 def test_two_processes_run_and_learn(make_config: Callable[..., TrainConfig], tmp_path: Path) -> None:
     # Without `--multi_gpu` accelerate starts one process only on the CPU (it wants MPI for more).
-    config = make_config(roles=["stage1", "stage2"], optimisation={"epochs": 40, "learning_rate": 1e-2, "ema": 0.9})
+    fit = {"epochs": 40, "learning_rate": 1e-2, "ema": 0.9}
+    config = make_config(roles=["stage1", "stage2"], optimisation=fit, evaluation={"every": 20})
     path = tmp_path / "run.toml"
     path.write_text(to_toml(to_tree(config)))
     options = {

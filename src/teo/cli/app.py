@@ -71,8 +71,13 @@ def _options(
         os.environ["TEO_DEBUG"] = "1"
 
 
-def main() -> int:
-    """Return the command's exit status; an error is one line on stderr, 2 for the user's mistake and 1 for ours."""
+def main() -> None:
+    """Run the command; an error is one line on stderr, exit 2 for the user's mistake and 1 for ours."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    """Return the exit status of the command."""
     try:
         prepare_streams()
         with show_warnings():
