@@ -142,3 +142,15 @@ def _explain(path: Path, error: OSError) -> str:
     if error.errno == errno.ENOENT:
         reason = f"{parent} takes no new files"
     return f"{path}: cannot be written: {reason}; {advice}"
+
+
+def read_finished_lines(file: Path) -> list[bytes]:
+    """Return the lines of a file that a run appends to; a last line that a stopped run did not finish is cut off."""
+    if not file.exists():
+        return []
+    data = file.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        with file.open("r+b") as stream:
+            stream.truncate(whole)
+    return data[:whole].splitlines()

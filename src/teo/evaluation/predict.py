@@ -14,7 +14,7 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.edits import Order, format_operations
 from teo.errors import InputError, TeoError
-from teo.files import write_json
+from teo.files import read_finished_lines, write_json
 from teo.layouts import Truncation
 from teo.pipelines import Prediction
 from teo.rewriter import Answer, Rewriter
@@ -195,15 +195,8 @@ def _require_equal(out: Path, stored: Mapping[str, Any], wanted: Mapping[str, An
 
 def _read_whole_lines(file: Path) -> list[PredictedRow]:
     """Return the rows of a file; a last line that a stopped run did not finish is cut off."""
-    if not file.exists():
-        return []
-    data = file.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        with file.open("r+b") as stream:
-            stream.truncate(whole)
     rows = []
-    for number, line in enumerate(data[:whole].splitlines(), start=1):
+    for number, line in enumerate(read_finished_lines(file), start=1):
         try:
             rows.append(PredictedRow.from_dict(json.loads(line)))
         except (ValueError, KeyError, TypeError):

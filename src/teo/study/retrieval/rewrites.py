@@ -12,7 +12,7 @@ from typing import TextIO
 from teo.abstain import language_of
 from teo.errors import InputError, TeoError
 from teo.evaluation.predict import Progress
-from teo.files import json_line
+from teo.files import json_line, read_finished_lines
 from teo.rewriter import Rewriter
 from teo.study.retrieval.collection import Question
 
@@ -81,15 +81,8 @@ def _proposal(rewriter: Rewriter, question: Question, answer: tuple[str, float |
 
 def _read(file: Path, questions: Sequence[Question]) -> list[Proposal]:
     """Return the stored proposals of these questions; a last line that a stopped run did not finish is cut off."""
-    if not file.exists():
-        return []
-    data = file.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        with file.open("r+b") as stream:
-            stream.truncate(whole)
     proposals = []
-    for number, line in enumerate(data[:whole].splitlines(), start=1):
+    for number, line in enumerate(read_finished_lines(file), start=1):
         try:
             stored = json.loads(line)
             proposals.append(Proposal(**{**stored, "alternatives": tuple(stored["alternatives"])}))
