@@ -6,6 +6,7 @@ After a change that is meant, `TEO_UPDATE_SNAPSHOTS=1 pytest tests/server/test_o
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections import Counter
@@ -57,6 +58,9 @@ def test_made_up_requests_never_fail_on_the_server(live_server: Callable[..., An
     from hypothesis import HealthCheck, Phase, given, settings
     from schemathesis import GenerationMode
 
+    # Imported before the server's thread runs: Python 3.11 cannot compile in two threads at once reliably
+    # ("AST constructor recursion depth mismatch"), and pytest compiles this package anew in a fresh environment.
+    importlib.import_module("schemathesis.specs.openapi.schemas")
     statuses: Counter[int] = Counter()
     with live_server() as url:
         schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
