@@ -20,10 +20,10 @@ from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.runtime.torch_codec import Codec  # noqa: E402
 from teo.training.backbones import load_base  # noqa: E402
 from teo.training.batches import ExampleDataset  # noqa: E402
-from teo.training.config import PerturbationSettings, read_config  # noqa: E402
+from teo.training.config import OptimisationSettings, PerturbationSettings, read_config  # noqa: E402
 from teo.training.examples import ExampleMaker  # noqa: E402
 from teo.training.finetune import train  # noqa: E402
-from teo.training.packed import PACKED_ROLES, PackedBatches  # noqa: E402
+from teo.training.packed import PACKED_ROLES, PackedBatches, RoleBatches  # noqa: E402
 
 ROWS = [
     Row("a", Dialogue(("I like Batman.", "Who acted?"), "It is he."), "It is Batman."),
@@ -56,8 +56,8 @@ def dataset(base: Path, order: Order = "position", **changes: object) -> Example
     return ExampleDataset(ROWS, makers, codec, **{**limits, **changes})  # type: ignore[arg-type]
 
 
-def batches(data: ExampleDataset) -> PackedBatches:
-    return PackedBatches(data, batch_rows=2, epochs=2, seed=1)
+def batches(data: ExampleDataset, **changes: int) -> PackedBatches:
+    return PackedBatches(data, OptimisationSettings(batch_size=2, epochs=2, **changes), seed=1)
 
 
 @pytest.mark.parametrize(
@@ -79,15 +79,45 @@ def test_both_engines_see_the_same_examples(base: Path, changes: dict[str, objec
         seen = [(*feature["source"], -1, *feature["start"], -2, *feature["target"]) for feature in features]
         given = [
             (*example.source, -1, *text.ids[: text.free], -2, *text.ids[text.free :])
-            for example in (packed.example(k, epoch) for k in range(len(packed.packed)))
+            for example in (packed.examples(k, epoch)[0] for k in range(len(packed.packed)))
             for text in example.segments
         ]
         assert sorted(given) == sorted(seen), reason
 
 
+@pytest.mark.parametrize(
+    ("roles", "shared"),
+    [(("stage1",), False), (("stage2",), False), (("stage1", "stage2"), True), (("fused",), False), (("rfis",), False)],
+)
+def test_roles_with_sources_of_their_own_see_the_same_examples_in_both_engines(
+    base: Path, roles: tuple[str, ...], shared: bool
+) -> None:
+    _, codec = load_base(str(base))
+    noise = PerturbationSettings(prob_p=0.9, fused_share=0.7)
+    makers = [ExampleMaker(role, shared=shared, perturbation=noise, seed=1) for role in roles]
+    data = ExampleDataset(ROWS, makers, codec, source_limit=64, target_limit=40)
+    made = RoleBatches(data, OptimisationSettings(batch_size=2, epochs=2), seed=1)
+    for epoch in range(2):
+        data.set_epoch(epoch)
+        for item in range(len(data)):
+            texts = [
+                (example.source, *((text.ids, text.free) for text in example.segments))
+                for example in made.examples(item, epoch)
+            ]
+            features = data[item]
+            assert texts == [(f["source"], ([*f["start"], *f["target"]], len(f["start"]))) for f in features]
+
+
+def test_long_rows_come_in_smaller_batches(base: Path) -> None:
+    packed = batches(dataset(base, repeats=[5, 4, 6]), batch_tokens=32)
+    sizes = [packed[k]["source"].shape for k in range(packed.per_epoch)]
+    assert sum(rows for rows, _ in sizes) == 15
+    assert all(rows <= 2 and (rows * length <= 32 or rows == 1) for rows, length in sizes), sizes
+
+
 def test_repeated_rows_have_noise_of_their_own_in_every_epoch(base: Path) -> None:
     packed = batches(dataset(base, repeats=[6, 1, 1]))
-    copies = [packed.example(k, epoch).segments[3:] for k in range(6) for epoch in range(2)]
+    copies = [packed.examples(k, epoch)[0].segments[3:] for k in range(6) for epoch in range(2)]
     noisy = [tuple(text.ids) for texts in copies for text in texts]
     assert len(set(noisy)) > 4
 
@@ -184,15 +214,18 @@ def test_packed_training_makes_a_model_folder(base: Path, tmp_path: Path) -> Non
     assert (tmp_path / "model" / "weights" / "config.json").is_file()
 
 
+def test_two_separate_stages_can_be_packed(base: Path, tmp_path: Path) -> None:
+    result = train(recipe(tmp_path, base, "shared=false", 'roles=["stage1", "stage2"]'))
+    assert set(result.groups) == {"stage1", "stage2"}
+    assert (tmp_path / "model" / "stage2" / "config.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("override", "wording"),
     [
-        ("shared=false", "packed: expected shared = true and roles among direct, fused, fast"),
-        ('roles=["stage1", "stage2"]', "packed: expected shared = true and roles among direct, fused, fast"),
         ("model.base=random", "packed: expected our own backbone"),
         ("evaluation.every=1", "evaluation.every: packed training can do 0 only; change it, or set packed = false"),
         ("optimisation.bf16=false", "optimisation.bf16: packed training can do true only"),
-        ("perturbation.operations=predicted", 'perturbation.operations: packed training can do "perturbed" or "gold"'),
     ],
 )
 def test_what_cannot_be_packed_is_refused(override: str, wording: str, base: Path, tmp_path: Path) -> None:

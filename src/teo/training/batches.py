@@ -14,11 +14,13 @@ from torch.utils.data import Dataset, Sampler
 
 from teo.alignment import derive_edits
 from teo.data.row import Row
+from teo.edits import EditScript
 from teo.errors import DataError
 from teo.layouts import Truncation
 from teo.models.backbone import IGNORED
 from teo.runtime.torch_codec import Codec
 from teo.training.examples import Example, ExampleMaker
+from teo.training.forked import map_slices
 from teo.training.perturbation import LONGEST_SPAN
 
 _POOL = 50
@@ -68,10 +70,11 @@ class ExampleDataset(Dataset[list[Feature]]):
         target_limit: int,
         positions: int = 0,
         repeats: Sequence[int] | None = None,
+        workers: int = 0,
     ) -> None:
         self.codec = codec
         self.rows = list(rows)
-        self.scripts = [derive_edits(row.dialogue.utterance, row.rewrite) for row in self.rows]
+        self.scripts = map_slices(self._derive, len(self.rows), workers)
         self.makers = list(makers)
         self.source_limit = source_limit
         self.epoch = 0
@@ -79,27 +82,41 @@ class ExampleDataset(Dataset[list[Feature]]):
         self.items: list[tuple[int, int, int]] = []
         """Of each item: the number of its maker, of its row, and of the copy of a repeated row."""
         repeats = repeats or [1] * len(self.rows)
+        measured = map_slices(self._measure, len(self.rows), workers)
         truncated = dropped = left_out = 0
-        for k, maker in enumerate(self.makers):
+        for k in range(len(self.makers)):
             for n, row in enumerate(self.rows):
-                # Counted on the gold operations; encoding them here also fills the codec's cache for the workers.
-                example, truncation = self._fit(maker.example(row, self.scripts[n]))
-                source, target = codec.encode(example.source), codec.encode_target(example.target)
-                if positions and len(source) + 2 * LONGEST_SPAN > positions:
+                source, target, truncation = measured[n][k]
+                if positions and source + 2 * LONGEST_SPAN > positions:
                     raise DataError(
-                        f"row {row.id}: its utterance and operations take {len(source)} tokens, and the model has "
+                        f"row {row.id}: its utterance and operations take {source} tokens, and the model has "
                         f"{positions} positions; leave the row out"
                     )
-                if len(target) > target_limit:
+                if target > target_limit:
                     left_out += repeats[n]
                     continue
                 truncated += repeats[n] * bool(truncation)
                 dropped += repeats[n] * truncation.turns
                 self.items += [(k, n, copy) for copy in range(repeats[n])]
-                self.lengths += [len(source) + len(target)] * repeats[n]
+                self.lengths += [source + target] * repeats[n]
         self.report = DataReport(len(self.items), truncated, dropped, left_out)
         if not self.items:
             raise DataError(f"no rows to train on: {self.report}; raise model.target_limit or give other data")
+
+    def _derive(self, part: range) -> list[EditScript]:
+        rows = (self.rows[n] for n in part)
+        return [derive_edits(row.dialogue.utterance, row.rewrite) for row in rows]
+
+    def _measure(self, part: range) -> list[list[tuple[int, int, Truncation]]]:
+        """Return of each row and maker the tokens of source and target and what was cut, with the gold operations."""
+        # In one process this also fills the codec's cache for the workers.
+        return [
+            [self._measure_example(maker.example(self.rows[n], self.scripts[n])) for maker in self.makers] for n in part
+        ]
+
+    def _measure_example(self, example: Example) -> tuple[int, int, Truncation]:
+        fitted, truncation = self._fit(example)
+        return len(self.codec.encode(fitted.source)), len(self.codec.encode_target(fitted.target)), truncation
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch whose noise the examples get."""
@@ -109,8 +126,12 @@ class ExampleDataset(Dataset[list[Feature]]):
         return len(self.items)
 
     def __getitem__(self, index: int) -> list[Feature]:
+        return self.features(index, self.epoch)
+
+    def features(self, index: int, epoch: int) -> list[Feature]:
+        """Return what an item teaches in an epoch."""
         maker, row, copy = self.items[index]
-        examples = self.makers[maker].training_examples(self.rows[row], self.scripts[row], self.epoch, copy)
+        examples = self.makers[maker].training_examples(self.rows[row], self.scripts[row], epoch, copy)
         return [self.encode(example) for example in examples]
 
     def encode(self, example: Example) -> Feature:
@@ -152,6 +173,25 @@ def like_batches(items: Iterable[int], lengths: Sequence[int], size: int, rng: r
     last = [] if len(batches[-1]) == size else [batches.pop()]
     rng.shuffle(batches)
     return batches + last
+
+
+def budget_batches(lengths: Sequence[int], size: int, tokens: int, rng: random.Random) -> list[list[int]]:
+    """Return the numbers of the lengths in batches of equal length, in random order.
+
+    A batch has at most `size` items and at most `tokens` tokens, unless one item has more. How many batches there are
+    depends on the lengths alone.
+    """
+    order = list(range(len(lengths)))
+    rng.shuffle(order)
+    order.sort(key=lengths.__getitem__)
+    batches: list[list[int]] = [[]]
+    for item in order:
+        # Sorted: the item at hand is the longest of its batch.
+        if batches[-1] and (len(batches[-1]) == size or (len(batches[-1]) + 1) * lengths[item] > tokens):
+            batches.append([])
+        batches[-1].append(item)
+    rng.shuffle(batches)
+    return batches
 
 
 @dataclass(frozen=True, slots=True)

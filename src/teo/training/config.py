@@ -109,8 +109,13 @@ class OptimisationSettings:
     """Passes over the rows, for each stage."""
     steps: NotNegative = 0
     """Stop after so many updates; 0: the epochs decide."""
+    minutes: Annotated[float, Field(ge=0)] = 0.0
+    """Packed training only: the learning rate is zero after this time, even if the epochs are not done; 0: never."""
     batch_size: Count = 32
     """Rows of an update, per process."""
+    batch_tokens: NotNegative = 0
+    """Packed training only: source tokens of an update at most, padding included, so that long rows come in smaller
+    batches; 0 is off."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-5
     """Peak learning rate of AdamW."""
     warmup: Share = 0.0
@@ -125,6 +130,8 @@ class OptimisationSettings:
     """Decay of the running average of the weights that is evaluated and saved, such as 0.999; 0 is off."""
     bf16: bool = True
     """On a GPU that can: compute in bfloat16 (the weights stay in full precision)."""
+    compile: bool = False
+    """Packed training only: compile the layers, which pays on a GPU in runs of several minutes."""
     workers: NotNegative = 0
     """Processes that prepare batches; the noise does not depend on their number."""
 
@@ -164,7 +171,8 @@ class TrainConfig:
     shared: bool = False
     """One set of weights for all roles, told apart by the first token of the decoder's text."""
     packed: bool = False
-    """Our own backbone with shared weights only: each row is read once for all roles, which is several times faster."""
+    """Our own backbone only: batches of equal length in a loop of our own, several times faster on a GPU; roles that
+    share weights and read the dialogue alone learn from one encoding of it."""
     order: Literal["position", "insertions-first"] = "position"
     """Order of the operations: by position (the paper's text and figure) or insertions first (its equation 2)."""
     languages: tuple[str, ...] = ()
@@ -200,6 +208,10 @@ class TrainConfig:
         for role in self.roles:
             _require(role in ROLES, "roles", f"roles among {', '.join(ROLES)}", role)
         _require(len(set(self.roles)) == len(self.roles), "roles", "each role once", ", ".join(self.roles))
+        if not self.packed:
+            for key in ("minutes", "batch_tokens", "compile"):
+                asked = getattr(self.optimisation, key)
+                _require(not asked, f"optimisation.{key}", "packed = true, which alone can do it", "packed = false")
         clash = self.shared and {"stage1", "fused"} <= set(self.roles)
         _require(not clash, "roles", "stage1 or fused (fused writes the operations too) in shared weights", "both")
 

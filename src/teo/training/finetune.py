@@ -109,7 +109,7 @@ class Run:
         predicted = self._predicted_for_training(roles)
         makers = [self._maker(role, predicted) for role in roles]
         if config.packed:
-            check_packed(config, model, roles, distributed_rank()[1])
+            check_packed(config, model, distributed_rank()[1])
         dataset = ExampleDataset(
             self.rows.train,
             makers,
@@ -118,6 +118,7 @@ class Run:
             target_limit=config.model.target_limit,
             positions=learned_positions(model.config),
             repeats=self.rows.repeats,
+            workers=config.optimisation.workers,
         )
         logger.info("%s: %s, %s parameters, on %s", name, dataset.report, f"{model.num_parameters():,}", self.device)
         dev = None

@@ -1,7 +1,8 @@
-"""Fast fine-tuning of the backbone: a row is encoded once, and all roles learn their texts from that one encoding.
+"""Fast fine-tuning of the backbone, in large batches of equal length.
 
-The same examples and losses as teo.training.trainer has for shared roles, several times faster on a GPU; for models of
-other families and for roles that read operations in their source, the trainer is the way.
+The same examples and losses as teo.training.trainer has, several times faster on a GPU. Roles that share weights and
+read the dialogue alone are packed: a row is encoded once, and all of them learn their texts from that one encoding. For
+models of other families the trainer is the way.
 """
 
 from __future__ import annotations
@@ -21,40 +22,80 @@ from torch.utils.data import Dataset
 from teo.errors import ConfigError
 from teo.models import TeoForConditionalGeneration
 from teo.runtime.torch_codec import Codec
-from teo.training.batches import ExampleDataset, like_batches
-from teo.training.config import TrainConfig
+from teo.training.batches import ExampleDataset, budget_batches, like_batches
+from teo.training.config import OptimisationSettings, TrainConfig
 from teo.training.examples import Example
+from teo.training.forked import map_slices
 from teo.training.loop import LOG, Loop, LoopSettings, PackedModel
 from teo.training.pretraining.batches import Bucket, collate
 from teo.training.pretraining.noise import NoisedExample, Segment
 from teo.training.pretraining.pretrain import load_batches
 
 PACKED_ROLES = ("direct", "fused", "fast")
+"""Roles that read the dialogue alone."""
 _ROUND = 16
 """Lengths are filled up to multiples of this, so that few shapes are compiled."""
 
 logger = logging.getLogger(__name__)
 
 
-def check_packed(config: TrainConfig, model: Any, roles: Sequence[str], processes: int = 1) -> None:
+def check_packed(config: TrainConfig, model: Any, processes: int = 1) -> None:
     """Refuse what packing cannot train, naming the key and what can."""
     if not isinstance(model, TeoForConditionalGeneration):
         raise ConfigError(f"packed: expected our own backbone (model type teo), found {model.config.model_type}")
-    if not config.shared or not set(roles) <= set(PACKED_ROLES):
-        raise ConfigError(
-            f"packed: expected shared = true and roles among {', '.join(PACKED_ROLES)}; found {', '.join(roles)}"
-        )
     if processes > 1:
         raise ConfigError(f"packed: expected one process, found {processes}; start it without a launcher")
-    refused = {
-        "evaluation.every": (config.evaluation.every, 0),
-        "optimisation.bf16": (config.optimisation.bf16, True),
-        "perturbation.operations": (config.perturbation.operations == "predicted", False),
-    }
+    refused = {"evaluation.every": (config.evaluation.every, 0), "optimisation.bf16": (config.optimisation.bf16, True)}
     for key, (found, able) in refused.items():
         if found != able:
-            wanted = '"perturbed" or "gold"' if key == "perturbation.operations" else json.dumps(able)
-            raise ConfigError(f"{key}: packed training can do {wanted} only; change it, or set packed = false")
+            raise ConfigError(
+                f"{key}: packed training can do {json.dumps(able)} only; change it, or set packed = false"
+            )
+
+
+class Batches(Dataset[dict[str, torch.Tensor]]):
+    """Batch n of a fine-tuning run; what it holds depends on the seed and n alone."""
+
+    def __init__(self, lengths: Sequence[int], rows: int, epochs: int, seed: int, tokens: int = 0) -> None:
+        self.lengths = [_round(length) for length in lengths] if tokens else list(lengths)
+        self.rows, self.epochs, self.seed, self.tokens = rows, epochs, seed, tokens
+        self._order = lru_cache(2)(self._make_order)
+        self.per_epoch = len(self._order(0)) if tokens else -(-len(lengths) // rows)
+
+    def examples(self, item: int, epoch: int) -> list[NoisedExample]:
+        """Return what an item teaches in an epoch."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self.per_epoch * self.epochs
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        epoch, number = divmod(index, self.per_epoch)
+        examples = [example for item in self._order(epoch)[number] for example in self.examples(item, epoch)]
+        source = max(len(example.source) for example in examples)
+        target = max(sum(len(segment.ids) - 1 for segment in example.segments) for example in examples)
+        return collate(examples, Bucket(_round(source), _round(target), len(examples)))
+
+    def _make_order(self, epoch: int) -> list[list[int]]:
+        rng = random.Random(f"order/{self.seed}/{epoch}")
+        if self.tokens:
+            return budget_batches(self.lengths, self.rows, self.tokens, rng)
+        return like_batches(range(len(self.lengths)), self.lengths, self.rows, rng)
+
+
+class RoleBatches(Batches):
+    """Batches of any roles: every example has a source of its own."""
+
+    def __init__(self, dataset: ExampleDataset, fit: OptimisationSettings, seed: int) -> None:
+        super().__init__(dataset.lengths, fit.batch_size, fit.epochs, seed, fit.batch_tokens)
+        self.dataset = dataset
+
+    def examples(self, item: int, epoch: int) -> list[NoisedExample]:
+        """Return the examples of one role and row, each with its source."""
+        return [
+            NoisedExample(ids["source"], [Segment([*ids["start"], *ids["target"]], len(ids["start"]))])
+            for ids in self.dataset.features(item, epoch)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +109,17 @@ class _Packed:
     makers: list[int]
 
 
-class PackedBatches(Dataset[dict[str, torch.Tensor]]):
-    """Batch n of a fine-tuning run; what it holds depends on the seed and n alone."""
+class PackedBatches(Batches):
+    """Batches of roles that share their source: a row is encoded once, with the texts of all its roles."""
 
-    def __init__(self, dataset: ExampleDataset, *, batch_rows: int, epochs: int, seed: int) -> None:
-        self.dataset, self.batch_rows, self.epochs, self.seed = dataset, batch_rows, epochs, seed
-        self.packed = _pack(dataset)
-        self.lengths = [len(packed.source) for packed in self.packed]
-        self.per_epoch = -(-len(self.packed) // batch_rows)
-        self._order = lru_cache(2)(self._make_order)
+    def __init__(self, dataset: ExampleDataset, fit: OptimisationSettings, seed: int) -> None:
+        self.dataset = dataset
+        self.packed = _pack(dataset, fit.workers)
+        lengths = [len(packed.source) for packed in self.packed]
+        super().__init__(lengths, fit.batch_size, fit.epochs, seed, fit.batch_tokens)
 
-    def __len__(self) -> int:
-        return self.per_epoch * self.epochs
-
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        epoch, number = divmod(index, self.per_epoch)
-        examples = [self.example(item, epoch) for item in self._order(epoch)[number]]
-        source = max(len(example.source) for example in examples)
-        target = max(sum(len(segment.ids) - 1 for segment in example.segments) for example in examples)
-        return collate(examples, Bucket(_round(source), _round(target), len(examples)))
-
-    def example(self, item: int, epoch: int) -> NoisedExample:
-        """Return a row's source and the texts of all its roles, as an epoch has them."""
+    def examples(self, item: int, epoch: int) -> list[NoisedExample]:
+        """Return a row's source and the texts of all its roles."""
         packed = self.packed[item]
         row, script = self.dataset.rows[packed.row], self.dataset.scripts[packed.row]
         segments = list(packed.segments)
@@ -97,27 +127,30 @@ class PackedBatches(Dataset[dict[str, torch.Tensor]]):
             noisy = self.dataset.makers[number].noisy_example(row, script, epoch, packed.copy)
             if noisy is not None:
                 segments.append(_segment(self.dataset.codec, noisy))
-        return NoisedExample(packed.source, segments)
-
-    def _make_order(self, epoch: int) -> list[list[int]]:
-        rng = random.Random(f"order/{self.seed}/{epoch}")
-        return like_batches(range(len(self.packed)), self.lengths, self.batch_rows, rng)
+        return [NoisedExample(packed.source, segments)]
 
 
-def _pack(dataset: ExampleDataset) -> list[_Packed]:
+def _pack(dataset: ExampleDataset, workers: int) -> list[_Packed]:
     """Return the items of a dataset by row and copy; copies of a row share their ids."""
-    by_row: dict[tuple[int, int], list[int]] = {}
+    by_row: dict[int, list[int]] = {}
+    copies: dict[tuple[int, int], None] = {}
     for maker, row, copy in dataset.items:
-        by_row.setdefault((row, copy), []).append(maker)
-    packed: list[_Packed] = []
-    first: dict[int, _Packed] = {}
-    for (row, copy), makers in by_row.items():
-        if row not in first:
-            clean = [dataset.makers[k].example(dataset.rows[row], dataset.scripts[row]) for k in makers]
-            segments = [_segment(dataset.codec, example) for example in clean]
-            first[row] = _Packed(row, copy, dataset.encode(clean[0])["source"], segments, makers)
-        packed.append(_Packed(row, copy, first[row].source, first[row].segments, makers))
-    return packed
+        copies.setdefault((row, copy))
+        if copy == 0:
+            by_row.setdefault(row, []).append(maker)
+    rows = list(by_row)
+
+    def encode(part: range) -> list[tuple[list[int], list[Segment]]]:
+        return [_encode(dataset, row, by_row[row]) for row in rows[part.start : part.stop]]
+
+    encoded = dict(zip(rows, map_slices(encode, len(rows), workers), strict=True))
+    return [_Packed(row, copy, *encoded[row], by_row[row]) for row, copy in copies]
+
+
+def _encode(dataset: ExampleDataset, row: int, makers: Sequence[int]) -> tuple[list[int], list[Segment]]:
+    """Return a row's source and its texts without noise."""
+    clean = [dataset.makers[k].example(dataset.rows[row], dataset.scripts[row]) for k in makers]
+    return dataset.encode(clean[0])["source"], [_segment(dataset.codec, example) for example in clean]
 
 
 def _segment(codec: Codec, example: Example) -> Segment:
@@ -133,17 +166,20 @@ def _round(length: int) -> int:
 def fit_packed(model: Any, dataset: ExampleDataset, config: TrainConfig, work: Path, device: str) -> int:
     """Fit the model to the examples in place and return how many updates it took; a stopped run goes on."""
     fit = config.optimisation
-    batches = PackedBatches(dataset, batch_rows=fit.batch_size, epochs=fit.epochs, seed=config.seed)
+    one_source = config.shared and set(config.roles) <= set(PACKED_ROLES)
+    batches = (PackedBatches if one_source else RoleBatches)(dataset, fit, config.seed)
     steps = fit.steps or len(batches)
-    logger.info("%d rows, %d updates on %s", len(batches.packed), steps, device)
+    logger.info("%d items, %d updates on %s", len(batches.lengths), steps, device)
     settings = LoopSettings(
         steps=min(steps, len(batches)),
+        minutes=fit.minutes,
         learning_rate=fit.learning_rate,
         warmup=round(fit.warmup * steps),
         weight_decay=fit.weight_decay,
         clip=fit.clip,
         r_drop=fit.r_drop,
         ema=fit.ema,
+        compile=fit.compile,
         log_every=config.writing.log_every,
         save_every=config.writing.checkpoint_epochs * batches.per_epoch,
     )
