@@ -109,10 +109,14 @@ def test_roles_with_sources_of_their_own_see_the_same_examples_in_both_engines(
 
 
 def test_long_rows_come_in_smaller_batches(base: Path) -> None:
-    packed = batches(dataset(base, repeats=[5, 4, 6]), batch_tokens=32)
-    sizes = [packed[k]["source"].shape for k in range(packed.per_epoch)]
-    assert sum(rows for rows, _ in sizes) == 15
-    assert all(rows <= 2 and (rows * length <= 32 or rows == 1) for rows, length in sizes), sizes
+    packed = batches(dataset(base, repeats=[5, 4, 6]), batch_tokens=256)
+    batch_sizes = [len(order) for order in packed._order(0)]
+    assert sum(batch_sizes) == 15
+    assert len({len(packed._order(epoch)) for epoch in range(5)}) == 1, "as many in every epoch"
+    for order in packed._order(0):
+        longest = [max(packed.sizes[item][k] for item in order) for k in (0, 1)]
+        assert len(order) <= 2 and (len(order) == 1 or len(order) * sum(longest) <= 256), order
+    assert {1, 2} <= set(batch_sizes)
 
 
 def test_repeated_rows_have_noise_of_their_own_in_every_epoch(base: Path) -> None:

@@ -78,7 +78,8 @@ class ExampleDataset(Dataset[list[Feature]]):
         self.makers = list(makers)
         self.source_limit = source_limit
         self.epoch = 0
-        self.lengths: list[int] = []
+        self.sizes: list[tuple[int, int]] = []
+        """Of each item: tokens of its source and of its target."""
         self.items: list[tuple[int, int, int]] = []
         """Of each item: the number of its maker, of its row, and of the copy of a repeated row."""
         repeats = repeats or [1] * len(self.rows)
@@ -98,10 +99,15 @@ class ExampleDataset(Dataset[list[Feature]]):
                 truncated += repeats[n] * bool(truncation)
                 dropped += repeats[n] * truncation.turns
                 self.items += [(k, n, copy) for copy in range(repeats[n])]
-                self.lengths += [source + target] * repeats[n]
+                self.sizes += [(source, target)] * repeats[n]
         self.report = DataReport(len(self.items), truncated, dropped, left_out)
         if not self.items:
             raise DataError(f"no rows to train on: {self.report}; raise model.target_limit or give other data")
+
+    @property
+    def lengths(self) -> list[int]:
+        """Of each item: tokens of source and target together."""
+        return [source + target for source, target in self.sizes]
 
     def _derive(self, part: range) -> list[EditScript]:
         rows = (self.rows[n] for n in part)
@@ -175,20 +181,23 @@ def like_batches(items: Iterable[int], lengths: Sequence[int], size: int, rng: r
     return batches + last
 
 
-def budget_batches(lengths: Sequence[int], size: int, tokens: int, rng: random.Random) -> list[list[int]]:
-    """Return the numbers of the lengths in batches of equal length, in random order.
+def budget_batches(sizes: Sequence[tuple[int, int]], rows: int, tokens: int, rng: random.Random) -> list[list[int]]:
+    """Return the numbers of the sizes (tokens of source and target) in batches of like size, in random order.
 
-    A batch has at most `size` items and at most `tokens` tokens, unless one item has more. How many batches there are
-    depends on the lengths alone.
+    A batch has at most `rows` items and, padding included, at most `tokens` tokens, unless one item has more. How many
+    batches there are depends on the sizes alone.
     """
-    order = list(range(len(lengths)))
+    order = list(range(len(sizes)))
     rng.shuffle(order)
-    order.sort(key=lengths.__getitem__)
+    order.sort(key=sizes.__getitem__)
     batches: list[list[int]] = [[]]
+    longest = 0
     for item in order:
-        # Sorted: the item at hand is the longest of its batch.
-        if batches[-1] and (len(batches[-1]) == size or (len(batches[-1]) + 1) * lengths[item] > tokens):
+        source, target = sizes[item]  # sorted: no source before it is longer
+        longest = max(longest, target)
+        if batches[-1] and (len(batches[-1]) == rows or (len(batches[-1]) + 1) * (source + longest) > tokens):
             batches.append([])
+            longest = target
         batches[-1].append(item)
     rng.shuffle(batches)
     return batches

@@ -114,7 +114,7 @@ class OptimisationSettings:
     batch_size: Count = 32
     """Rows of an update, per process."""
     batch_tokens: NotNegative = 0
-    """Packed training only: source tokens of an update at most, padding included, so that long rows come in smaller
+    """Packed training only: tokens of an update at most (sources, targets, padding), so that long rows come in smaller
     batches; 0 is off."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-5
     """Peak learning rate of AdamW."""

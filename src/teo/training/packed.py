@@ -56,11 +56,11 @@ def check_packed(config: TrainConfig, model: Any, processes: int = 1) -> None:
 class Batches(Dataset[dict[str, torch.Tensor]]):
     """Batch n of a fine-tuning run; what it holds depends on the seed and n alone."""
 
-    def __init__(self, lengths: Sequence[int], rows: int, epochs: int, seed: int, tokens: int = 0) -> None:
-        self.lengths = [_round(length) for length in lengths] if tokens else list(lengths)
-        self.rows, self.epochs, self.seed, self.tokens = rows, epochs, seed, tokens
+    def __init__(self, sizes: Sequence[tuple[int, int]], fit: OptimisationSettings, seed: int) -> None:
+        self.sizes = [(_round(source), _round(target)) for source, target in sizes]
+        self.rows, self.epochs, self.seed, self.tokens = fit.batch_size, fit.epochs, seed, fit.batch_tokens
         self._order = lru_cache(2)(self._make_order)
-        self.per_epoch = len(self._order(0)) if tokens else -(-len(lengths) // rows)
+        self.per_epoch = len(self._order(0)) if self.tokens else -(-len(sizes) // self.rows)
 
     def examples(self, item: int, epoch: int) -> list[NoisedExample]:
         """Return what an item teaches in an epoch."""
@@ -79,15 +79,15 @@ class Batches(Dataset[dict[str, torch.Tensor]]):
     def _make_order(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"order/{self.seed}/{epoch}")
         if self.tokens:
-            return budget_batches(self.lengths, self.rows, self.tokens, rng)
-        return like_batches(range(len(self.lengths)), self.lengths, self.rows, rng)
+            return budget_batches(self.sizes, self.rows, self.tokens, rng)
+        return like_batches(range(len(self.sizes)), [source for source, _ in self.sizes], self.rows, rng)
 
 
 class RoleBatches(Batches):
     """Batches of any roles: every example has a source of its own."""
 
     def __init__(self, dataset: ExampleDataset, fit: OptimisationSettings, seed: int) -> None:
-        super().__init__(dataset.lengths, fit.batch_size, fit.epochs, seed, fit.batch_tokens)
+        super().__init__(dataset.sizes, fit, seed)
         self.dataset = dataset
 
     def examples(self, item: int, epoch: int) -> list[NoisedExample]:
@@ -115,8 +115,8 @@ class PackedBatches(Batches):
     def __init__(self, dataset: ExampleDataset, fit: OptimisationSettings, seed: int) -> None:
         self.dataset = dataset
         self.packed = _pack(dataset, fit.workers)
-        lengths = [len(packed.source) for packed in self.packed]
-        super().__init__(lengths, fit.batch_size, fit.epochs, seed, fit.batch_tokens)
+        sizes = [(len(packed.source), sum(len(text.ids) for text in packed.segments)) for packed in self.packed]
+        super().__init__(sizes, fit, seed)
 
     def examples(self, item: int, epoch: int) -> list[NoisedExample]:
         """Return a row's source and the texts of all its roles."""
@@ -169,7 +169,7 @@ def fit_packed(model: Any, dataset: ExampleDataset, config: TrainConfig, work: P
     one_source = config.shared and set(config.roles) <= set(PACKED_ROLES)
     batches = (PackedBatches if one_source else RoleBatches)(dataset, fit, config.seed)
     steps = fit.steps or len(batches)
-    logger.info("%d items, %d updates on %s", len(batches.lengths), steps, device)
+    logger.info("%d items, %d updates on %s", len(batches.sizes), steps, device)
     settings = LoopSettings(
         steps=min(steps, len(batches)),
         minutes=fit.minutes,
