@@ -1,9 +1,13 @@
-"""Files that are written whole or not at all: finished under another name, then put in their place."""
+"""Files that are written whole or not at all: finished under another name, then put in their place.
+
+Also text files that may be packed.
+"""
 
 from __future__ import annotations
 
 import errno
 import json
+import lzma
 import os
 import secrets
 import shutil
@@ -11,7 +15,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from teo.errors import InputError
 
@@ -23,6 +27,11 @@ _ADVICE = {
     errno.EISDIR: "give the name of a file, not of a folder",
     errno.EPIPE: "keep its reader open",
 }
+
+
+def open_text(path: Path) -> TextIO:
+    """Return a text file opened for reading; a name that ends in `.xz` says that it is packed with xz."""
+    return lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

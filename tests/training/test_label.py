@@ -95,6 +95,27 @@ def test_only_rows_that_variants_agree_on_are_written(work: Path, monkeypatch: p
     assert json.loads(line)["rewrite"] == "苹果多少钱"
 
 
+@pytest.mark.parametrize(("votes", "kept"), [(0, 0), (4, 0), (3, 1), (2, 1)])
+def test_several_teachers_vote(work: Path, votes: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["苹果多少钱", "苹果多少钱", "苹果多少钱", "好吃多少钱"])
+
+    def predict(pipeline: Pipeline, stages: Stages, dialogues: list[Dialogue]) -> list[Prediction]:
+        answer, number = next(answers), len(answers_given)
+        answers_given.append(answer)
+        texts = [answer if "多少钱" in dialogue.utterance else f"x{number}" for dialogue in dialogues]
+        return [Prediction(text, EditScript()) for text in texts]
+
+    answers_given: list[str] = []
+    monkeypatch.setattr(labelling, "predict", predict)
+    assert labelling.label(config(work, others=(str(work / "model"),), votes=votes)) == kept
+    assert len(answers_given) == 4
+
+
+def test_more_votes_than_rewrites_are_refused(work: Path) -> None:
+    with pytest.raises(ConfigError, match="votes: expected 0 to 2, which is how many rewrites there are; found 3"):
+        config(work, votes=3)
+
+
 def test_a_real_model_labels(work: Path) -> None:
     count = labelling.label(config(work, variants=("fast",), unchanged=1.0))
     assert count == len((work / "out.jsonl").read_text(encoding="utf-8").splitlines()) > 0

@@ -1,12 +1,13 @@
-"""Rows from plain dialogues: a trained model rewrites turns that nobody annotated, and a smaller one learns from them.
+"""Rows from plain dialogues: trained models rewrite turns that nobody annotated, and another one learns from them.
 
-`teo label` draws runs of turns from shards, lets every named pipeline of the teacher rewrite the last one, and keeps
-the rows on which the pipelines agree.
+`teo label` draws runs of turns from shards, lets every named pipeline of every teacher rewrite the last one, and keeps
+the rows on which enough of them agree.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,7 +48,11 @@ class LabelConfig:
     utterance: tuple[int, int] = (2, 18)
     """Tokens of the last turn, at least and at most."""
     variants: tuple[str, ...] = ("fast", "direct")
-    """How the teacher rewrites; rows on which two of these differ are left out."""
+    """How a teacher rewrites: each teacher gives a rewrite by each of these."""
+    others: tuple[str, ...] = ()
+    """Folders of further teachers."""
+    votes: int = 0
+    """How many rewrites must be the same for a row to be kept; 0: all."""
     unchanged: float = 0.25
     """Share of the kept rows whose utterance stays as it is, at most."""
     batch_size: int = 512
@@ -65,6 +70,11 @@ class LabelConfig:
         for key in ("streams", "history", "variants"):
             if not getattr(self, key):
                 raise ConfigError(f"{key}: expected at least one, found none")
+        rewrites = len(self.variants) * (1 + len(self.others))
+        if not 0 <= self.votes <= rewrites:
+            raise ConfigError(
+                f"votes: expected 0 to {rewrites}, which is how many rewrites there are; found {self.votes}"
+            )
 
 
 def draw_rows(config: LabelConfig) -> Iterator[Row]:
@@ -94,19 +104,29 @@ def draw_rows(config: LabelConfig) -> Iterator[Row]:
 
 
 def label(config: LabelConfig) -> int:
-    """Write the rows that the teacher is sure of and return how many there are."""
-    teacher = open_model(config.model, device=config.device, bf16=config.bf16, batch_size=config.batch_size)
-    pipelines = [find_variant(name, PIPELINES) for name in config.variants]
-    for pipeline in pipelines:
-        require_roles(pipeline, PIPELINES, teacher.folder.roles, config.model)
-    stages = teacher.load({role for pipeline in pipelines for role in pipeline.roles(teacher.folder.roles)})
+    """Write the rows that the teachers agree on and return how many there are."""
     rows = list(draw_rows(config))
     dialogues = [row.dialogue for row in rows]
-    texts = [[prediction.rewrite for prediction in predict(each, stages, dialogues)] for each in pipelines]
-    agreed = [replace(row, rewrite=first) for row, first, *more in zip(rows, *texts, strict=True) if {first} >= {*more}]
+    rewrites = [texts for folder in (config.model, *config.others) for texts in _rewrite(folder, config, dialogues)]
+    needed = config.votes or len(rewrites)
+    agreed = []
+    for row, *texts in zip(rows, *rewrites, strict=True):
+        text, votes = Counter(texts).most_common(1)[0]
+        if votes >= needed and text.strip():
+            agreed.append(replace(row, rewrite=text))
     kept = keep(agreed, config.unchanged)
     logger.info("%d rows drawn, %d agreed on, %d kept", len(rows), len(agreed), len(kept))
     return write_jsonl(Path(config.output), (row.to_dict() for row in kept))
+
+
+def _rewrite(folder: str, config: LabelConfig, dialogues: Sequence[Dialogue]) -> list[list[str]]:
+    """Return what a teacher makes of the dialogues, by each variant."""
+    teacher = open_model(folder, device=config.device, bf16=config.bf16, batch_size=config.batch_size)
+    pipelines = [find_variant(name, PIPELINES) for name in config.variants]
+    for pipeline in pipelines:
+        require_roles(pipeline, PIPELINES, teacher.folder.roles, folder)
+    stages = teacher.load({role for pipeline in pipelines for role in pipeline.roles(teacher.folder.roles)})
+    return [[prediction.rewrite for prediction in predict(each, stages, dialogues)] for each in pipelines]
 
 
 def keep(rows: Sequence[Row], unchanged: float) -> list[Row]:

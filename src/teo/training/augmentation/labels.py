@@ -8,7 +8,6 @@ already, drops the final mark, or spells a name in its own way.
 from __future__ import annotations
 
 import json
-import lzma
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.errors import DataError
+from teo.files import open_text
 from teo.training.augmentation.choices import reactions, word_set
 from teo.units import unit_texts
 
@@ -93,7 +93,7 @@ def _row(number: int, label: Mapping[str, Any]) -> Row:
 def _read(path: Path) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected labels as JSON lines, packed with xz or not")
-    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as lines:
+    with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 label = json.loads(line)

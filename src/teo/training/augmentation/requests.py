@@ -7,13 +7,13 @@ value). A follow-up leaves out what an earlier request said, and its reference i
 from __future__ import annotations
 
 import json
-import lzma
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from teo.errors import DataError
+from teo.files import open_text
 from teo.training.augmentation.choices import Language
 
 
@@ -86,7 +86,7 @@ def read_requests(folder: Path, language: Language) -> list[Request]:
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected requests as JSON lines packed with xz")
     requests = []
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
+    with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 request = parse_request(json.loads(line), language)

@@ -15,7 +15,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from teo.errors import DataError
-from teo.files import write_whole
+from teo.files import open_text, write_whole
 from teo.layouts import Marker
 from teo.models.tokenizer import EOS, SPECIAL_TOKENS
 
@@ -26,7 +26,7 @@ _LONGEST_TURN = 400
 
 def read_dialogues(path: Path) -> Iterator[list[str]]:
     """Yield the turns of each dialogue of a `.jsonl` or `.jsonl.xz` shard."""
-    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as lines:
+    with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 turns = json.loads(line)["turns"]
