@@ -33,8 +33,8 @@ _TYPES = {"string": "text", "integer": "a whole number", "number": "a number", "
 def read_settings(path: Path, cls: type[S], overrides: Sequence[str] = ()) -> S:
     """Return the settings of a TOML file, with `key=value` overrides laid over it."""
     tree = read_tree(path)
-    for text in overrides:
-        override(tree, override)
+    for override in overrides:
+        lay_over(tree, override)
     return build(cls, tree, str(path))
 
 
@@ -116,7 +116,7 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping) or (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping))
 
 
-def override(tree: dict[str, Any], override: str) -> None:
+def lay_over(tree: dict[str, Any], override: str) -> None:
     """Lay one `a.b=value` over a tree; a value that is not TOML is taken as text."""
     key, equals, text = override.partition("=")
     if not equals or not key:

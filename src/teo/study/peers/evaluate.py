@@ -84,5 +84,3 @@ def measure_latency(peer: Peer, rows: Sequence[Row]) -> dict[str, float]:
         "median_ms": round(1000 * statistics.median(timed), 2),
         "p95_ms": round(1000 * p95, 2),
     }
-
-

@@ -62,7 +62,8 @@ class LocateFillPeer(Peer):
         source = pad([example.blanked for example in filled], self.codec.pad_id, self.device)
         labels = pad([example.fills for example in filled], IGNORED, self.device)
         written = self.backbone(input_ids=source, attention_mask=source != self.codec.pad_id, labels=labels)
-        return loss + written.loss
+        fill_loss: Tensor = written.loss
+        return loss + fill_loss
 
     def propose(self, dialogues: Sequence[Dialogue]) -> list[tuple[list[Span], float, bool]]:
         """Return the edits: the likeliest tag of each unit, then the filler's text for every blank."""
@@ -79,5 +80,3 @@ class LocateFillPeer(Peer):
             spans, well_formed = read_fills(blanks[number], generated.pieces)
             proposed[number] = (spans, totals[number] + generated.score, well_formed)
         return proposed
-
-

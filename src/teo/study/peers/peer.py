@@ -182,8 +182,6 @@ def _find_tokens(text: str, offsets: Sequence[Tokens], start: int) -> list[Token
 
 def _gather(states: Tensor, units: Sequence[Sequence[Tokens]]) -> tuple[Tensor, Tensor]:
     """Return the states of the units of each row, and which are no padding."""
-    first, last = (
-        pad([[tokens[side] for tokens in row] for row in units], -1, states.device) for side in (0, 1)
-    )
+    first, last = (pad([[tokens[side] for tokens in row] for row in units], -1, states.device) for side in (0, 1))
     rows = torch.arange(len(units), device=states.device)[:, None]
     return (states[rows, first.clamp_min(0)] + states[rows, last.clamp_min(0)]) / 2, first >= 0

@@ -20,7 +20,9 @@ from teo.study.peers.matrix import MatrixPeer
 from teo.study.peers.peer import Peer
 from teo.training.saving import disk_errors, save_weights, whole_folder
 
-PEERS: Mapping[str, type[MatrixPeer] | type[LocateFillPeer]] = {kind.name: kind for kind in (MatrixPeer, LocateFillPeer)}
+PEERS: Mapping[str, type[MatrixPeer] | type[LocateFillPeer]] = {
+    kind.name: kind for kind in (MatrixPeer, LocateFillPeer)
+}
 _BACKBONE, _HEAD = "backbone", "head.safetensors"
 _FORMAT = 1
 
@@ -60,7 +62,9 @@ def read_peer(path: Path) -> dict[str, Any]:
         record = json.loads((path / PEER).read_text(encoding="utf-8"))
         known = record["format"] == _FORMAT and record["peer"] in PEERS
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path / PEER}: expected what `teo reproduce peers` wrote ({error}); train it again") from None
+        raise ModelError(
+            f"{path / PEER}: expected what `teo reproduce peers` wrote ({error}); train it again"
+        ) from None
     if not known:
         raise ModelError(
             f"{path / PEER}: expected format {_FORMAT} and a peer of {', '.join(PEERS)}, found "
