@@ -132,24 +132,40 @@ def test_a_peer_is_evaluated_as_any_model(
     assert "expected none with a peer" in capsys.readouterr().err
 
 
+def write_task(folder: Path) -> None:
+    """Write rows of the copy task in the form of TASK: 40 dialogues for training, 6 for testing."""
+    names = ("transcript_complete", "transcript_with_ellipsis", "transcript_with_coreference")
+    dialogues = []
+    for number, row in enumerate(generate_rows(46, seed=1)):
+        first, second = row.dialogue.history
+        asked = (row.rewrite, "" if row.is_complete else row.dialogue.utterance, "")
+        turns = [
+            {"usr": dict(zip(names, (first, "", ""), strict=True)), "sys": {"sent": second}},
+            {"usr": dict(zip(names, asked, strict=True)), "sys": {"sent": "ok"}},
+        ]
+        dialogues.append({"dialogue_id": 500 + number, "dial": turns})
+    folder.mkdir(parents=True)
+    (folder / "CamRest676_annotated.json").write_text(json.dumps(dialogues))
+
+
 def test_reproduce_peers_stores_results_without_text_and_does_nothing_twice(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, out = tmp_path / "data", tmp_path / "out"
-    write_rows(data / "rewrite", rows={"train": 24, "dev": 8, "test": 8})
+    write_task(data / "task")
     places = ["--data", str(data), "--out", str(out), "--runs", str(tmp_path / "runs"), "--base", str(base)]
     words = ["reproduce", "peers", *places, "--published", str(ROOT / "results/published.json")]
     tiny = ["epochs=1", "device=cpu"]
     assert run_teo(monkeypatch, *words, *tiny, "--dry-run") == 0
-    assert "rewrite-matrix: to train; to evaluate: dev, test" in capsys.readouterr().out
+    assert "task-matrix: to train; to evaluate: dev, test" in capsys.readouterr().out
     assert run_teo(monkeypatch, *words, *tiny) == 0
     page = capsys.readouterr().out
-    assert "| Locate-Fill | 70.9 |" in page
+    assert "| Locate-Fill | 75.0 |" in page
     assert "**matrix, after RUN, MIUR, RAU**" in page
     stored = sorted(file.name for file in out.iterdir())
     assert stored == sorted(
         [
-            f"rewrite-{split}-{peer}{end}"
+            f"task-{split}-{peer}{end}"
             for split in ("dev", "test")
             for peer in PEERS
             for end in (".json", ".rows.jsonl.gz")
