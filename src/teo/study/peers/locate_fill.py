@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from teo.data.row import Row
 from teo.dialogue import Dialogue
-from teo.models.backbone import IGNORED
+from teo.models.backbone import IGNORED, EncodedSource
 from teo.placement import Span
 from teo.runtime.torch_codec import Codec
 from teo.study.peers.labels import (
@@ -22,7 +22,7 @@ from teo.study.peers.labels import (
     read_fills,
     read_tags,
 )
-from teo.study.peers.peer import Example, Peer, encode_dialogue, pad
+from teo.study.peers.peer import Example, Peer, encode_dialogue, pad, unit_states
 from teo.units import split_units
 
 
@@ -52,16 +52,22 @@ class LocateFillPeer(Peer):
 
     def loss(self, examples: Sequence[Example]) -> Tensor:
         """Return the cross-entropy of the tags plus that of the fills' tokens."""
-        states = self.encode([example.dialogue for example in examples])
-        tags = pad([example.tags for example in examples], IGNORED, self.device)
-        logits = self.head(states.utterance).float()
-        loss = F.cross_entropy(logits.flatten(0, 1), tags.flatten(), ignore_index=IGNORED)
         filled = [example for example in examples if example.fills]
+        dialogues = [example.dialogue for example in examples]
+        # One pass of the encoder for both kinds of sources: on a GPU the number of kernels counts.
+        states, ids = self.encode_ids([*(item.ids for item in dialogues), *(item.blanked for item in filled)])
+        tags = pad([example.tags for example in examples], IGNORED, self.device)
+        logits = self.head(unit_states(states[: len(examples)], dialogues).utterance).float()
+        loss = F.cross_entropy(logits.flatten(0, 1), tags.flatten(), ignore_index=IGNORED)
         if not filled:
             return loss
-        source = pad([example.blanked for example in filled], self.codec.pad_id, self.device)
+        source, source_ids = states[len(examples) :], ids[len(examples) :]
         labels = pad([example.fills for example in filled], IGNORED, self.device)
-        written = self.backbone(input_ids=source, attention_mask=source != self.codec.pad_id, labels=labels)
+        written = self.backbone(
+            encoder_outputs=EncodedSource(last_hidden_state=source, source_ids=source_ids),
+            attention_mask=source_ids != self.codec.pad_id,
+            labels=labels,
+        )
         fill_loss: Tensor = written.loss
         return loss + fill_loss
 

@@ -124,12 +124,21 @@ class Peer(nn.Module, ABC):
         return [predictions[k] for k in range(len(fitted))]
 
     def encode(self, dialogues: Sequence[EncodedDialogue]) -> UnitStates:
-        """Return the states of the units: the mean of a unit's first and last token."""
-        ids = pad([dialogue.ids for dialogue in dialogues], self.codec.pad_id, self.device)
-        states = self.backbone.encoder(ids, ids != self.codec.pad_id).last_hidden_state
-        history, history_mask = _gather(states, [dialogue.history for dialogue in dialogues])
-        utterance, utterance_mask = _gather(states, [dialogue.utterance for dialogue in dialogues])
-        return UnitStates(history, history_mask, utterance, utterance_mask)
+        """Return the states of the dialogues' units."""
+        states, _ = self.encode_ids([dialogue.ids for dialogue in dialogues])
+        return unit_states(states, dialogues)
+
+    def encode_ids(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Return the encoder's states of sources, and the sources as one matrix of ids."""
+        ids = pad(sources, self.codec.pad_id, self.device)
+        return self.backbone.encoder(ids, ids != self.codec.pad_id).last_hidden_state, ids
+
+
+def unit_states(states: Tensor, dialogues: Sequence[EncodedDialogue]) -> UnitStates:
+    """Return the states of units: the mean of a unit's first and last token."""
+    history, history_mask = _gather(states, [dialogue.history for dialogue in dialogues])
+    utterance, utterance_mask = _gather(states, [dialogue.utterance for dialogue in dialogues])
+    return UnitStates(history, history_mask, utterance, utterance_mask)
 
 
 def make_prediction(utterance: str, spans: Sequence[Span], score: float) -> Prediction:

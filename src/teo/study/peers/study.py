@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from teo.training.settings import build, lay_over
 
 SETTINGS: Mapping[str, PeerTraining] = {
     "rewrite": PeerTraining(),
-    "task": PeerTraining(epochs=40, batch_size=32),
+    "task": PeerTraining(epochs=40, batch_size=64),
 }
 """The datasets of the study, and how a peer is trained on each."""
 SPLITS = ("dev", "test")
@@ -55,7 +55,7 @@ class PeerStudy:
     published: Path
     overrides: tuple[str, ...] = ()
     """`key=value` laid over the settings of training."""
-    limit: int | None = field(default=None)
+    limit: int | None = None
     """Only so many rows of each split, for a rehearsal."""
 
     def settings(self, dataset: str) -> PeerTraining:

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 class PeerTraining:
     """How a peer is trained."""
 
-    epochs: int = 20
+    epochs: int = 15
     batch_size: int = 128
     learning_rate: float = 2.5e-4
     warmup: float = 0.06
@@ -91,6 +91,7 @@ def _fit(peer: Peer, examples: Sequence[Example], dev: Sequence[Row], settings: 
             {"params": list(peer.head.parameters()), "lr": _HEAD_FACTOR * settings.learning_rate},
         ],
         weight_decay=0.01,
+        fused=peer.device.type == "cuda",
     )
     steps = settings.epochs * -(-len(examples) // settings.batch_size)
     rising = max(1, round(settings.warmup * steps))
