@@ -123,7 +123,25 @@ EVEN = Calibration((-10.0, 0.0), (0.0, 1.0))
     ],
 )
 def test_thresholds_by_hand(sets: list[tuple[float | None, list[Outcome]]], expected: Thresholds, why: str) -> None:
-    assert choose_thresholds(EVEN, sets) == expected, why
+    named = [(CalibrationSet("dev", [], share), found) for share, found in sets]
+    assert choose_thresholds(EVEN, named) == expected, why
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected", "why"),
+    [
+        (None, 0.0, "no limit"),
+        (0.5, 0.3001, "two of four may be wrong: the surer ones stay"),
+        (0.0, 0.9001, "none may"),
+        (0.75, 0.0, "three of four are wrong at all"),
+    ],
+)
+def test_incomplete_utterances_that_become_wrong_have_a_limit(wrong: float | None, expected: float, why: str) -> None:
+    made_wrong = outcomes("en", -7, -5, -1, complete=False, right=False)
+    part = CalibrationSet("dev", [], None, wrong)
+    assert choose_thresholds(EVEN, [(part, [*made_wrong, *outcomes("en", -2, complete=False, right=True)])]) == (
+        Thresholds(expected, {"en": expected} if wrong is not None else {})
+    ), why
 
 
 @given(
@@ -136,14 +154,16 @@ def test_thresholds_by_hand(sets: list[tuple[float | None, list[Outcome]]], expe
 )
 def test_every_limit_holds_for_its_language(rows: list[tuple[float, bool, bool, str]], share: float) -> None:
     judged = [Outcome(score, False, complete, changed, language) for score, complete, changed, language in rows]
-    sets = [(share, [one for one in judged if one.language == language]) for language in ("en", "zh")]
+    limits = CalibrationSet("dev", [], share, share)
+    sets = [(limits, [one for one in judged if one.language == language]) for language in ("en", "zh")]
     found = choose_thresholds(EVEN, sets)
     for _, part in sets:
-        complete = [one for one in part if one.complete]
-        harmed = [
-            one for one in complete if one.changed and EVEN.confidence(one.score) >= found.of_language(one.language)
-        ]
-        assert len(harmed) <= share * len(complete) + 1e-9
+        for complete in (True, False):
+            own = [one for one in part if one.complete == complete]
+            harmed = [
+                one for one in own if one.changed and EVEN.confidence(one.score) >= found.of_language(one.language)
+            ]
+            assert len(harmed) <= share * len(own) + 1e-9
 
 
 def test_two_languages_have_two_thresholds(model: Path) -> None:
@@ -235,5 +255,5 @@ def test_the_command_reads_files_and_shares(model: Path, tmp_path: Path) -> None
     assert (out / "calibration.md").read_text().startswith("# Confidence of direct\n")
     as_json = CliRunner().invoke(app, ["calibrate", str(model), str(file), "--json"], catch_exceptions=False)
     assert json.loads(as_json.stdout)["sets"][0]["name"] == "dev"
-    with pytest.raises(InputError, match="expected a share from 0 to 1 after the colon, found 3"):
+    with pytest.raises(InputError, match="expected shares from 0 to 1 after the colons, found 3"):
         CliRunner().invoke(app, ["calibrate", str(model), f"{file}:3"], catch_exceptions=False)

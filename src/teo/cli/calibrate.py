@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,14 +12,18 @@ import typer
 from teo.cli.output import echo_json
 from teo.errors import InputError
 
+_LIMITS = 2
+_NUMBER = re.compile(r"(.+):(-?[\d.]+)")
+
 
 def calibrate(
     model: Annotated[Path, typer.Argument(help="A trained or exported model folder; its description is changed.")],
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE[:SHARE]...",
-            help="JSONL rows with history, utterance, rewrite; SHARE: how much of the complete ones may be changed.",
+            metavar="FILE[:SHARE[:WRONG]]...",
+            help="JSONL rows with history, utterance, rewrite; SHARE: how much of the complete ones may be changed; "
+            "WRONG: how much of the incomplete ones may become wrong.",
         ),
     ],
     *,
@@ -43,8 +48,8 @@ def calibrate(
 
     sets = []
     for file in files:
-        path, share = _split(file)
-        sets.append(CalibrationSet(path.stem, load_rows("jsonl", path).rows[:limit], share))
+        path, *limits = _split(file)
+        sets.append(CalibrationSet(path.stem, load_rows("jsonl", path).rows[:limit], *limits))
     report = run(model, sets, variant, rest_weight=REST_WEIGHT if rest_weight is None else rest_weight)
     if out is not None:
         write_report(report, out, sys.stderr)
@@ -54,15 +59,15 @@ def calibrate(
         typer.echo(summarise_calibration(report))
 
 
-def _split(file: str) -> tuple[Path, float | None]:
-    """Return the path and the share of FILE[:SHARE]."""
-    path, colon, share = file.rpartition(":")
-    if not colon or not path:
-        return Path(file), None
-    try:
-        value = float(share)
-    except ValueError:
-        return Path(file), None
-    if not 0 <= value <= 1:
-        raise InputError(f"{file}: expected a share from 0 to 1 after the colon, found {share}")
-    return Path(path), value
+def _split(file: str) -> tuple[Path, float | None, float | None]:
+    """Return the path and the limits of FILE[:SHARE[:WRONG]]."""
+    path = file
+    limits: list[float] = []
+    while len(limits) < _LIMITS and (found := _NUMBER.fullmatch(path)):
+        path = found[1]
+        limits.insert(0, float(found[2]))
+    for value in limits:
+        if not 0 <= value <= 1:
+            raise InputError(f"{file}: expected shares from 0 to 1 after the colons, found {value:g}")
+    share, wrong = [*limits, None, None][:_LIMITS]
+    return Path(path), share, wrong

@@ -1,8 +1,8 @@
 """calibrate(model, sets): what a pipeline's log-probabilities are worth, measured on development rows, into teo.json.
 
 The curve is isotonic over all sets together. The threshold of a language is the least one at which no set in that
-language has more of its complete utterances changed than it may have. What the curve is worth is told on rows that it
-was not fitted to.
+language has more of its complete utterances changed, or more of its incomplete ones made wrong, than it may have. What
+the curve is worth is told on rows that it was not fitted to.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class CalibrationSet:
     name: str
     rows: Sequence[Row]
     share: float | None = None
-    """How much of its complete utterances may be changed; None: this set does not decide a threshold."""
+    """How much of its complete utterances may be changed; None: they do not decide a threshold."""
+    wrong: float | None = None
+    """How much of its incomplete utterances may be made wrong; None: they do not decide a threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,10 @@ class SetReport:
     """Share of complete utterances that are changed; None where there are none."""
     incomplete_kept: float | None
     """Share of incomplete utterances that are kept as they are."""
+    wrong: float | None = None
+    """How much of its incomplete utterances may be made wrong."""
+    incomplete_wrong: float | None = None
+    """Share of incomplete utterances that are made wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +124,7 @@ def calibrate(
     if len(asked) < _FEWEST:
         raise InputError(f"calibration: expected at least {_FEWEST} rows that the model is asked, found {len(asked)}")
     curve = _fit(asked, rest_weight)
-    shares = [part.share for part in sets]
-    thresholds = choose_thresholds(curve, list(zip(shares, measured, strict=True)))
+    thresholds = choose_thresholds(curve, list(zip(sets, measured, strict=True)))
     stored = {
         **opened.folder.extra.get("calibration", {}),
         rewriter.variant: {**curve.to_dict(), **thresholds.to_dict()},
@@ -147,18 +152,24 @@ def judge_rows(rewriter: Rewriter, rows: Sequence[Row], rest_weight: float = RES
     return [_outcome(row, answer, rest_weight) for row, answer in zip(rows, answers, strict=True)]
 
 
-def choose_thresholds(curve: Calibration, sets: Sequence[tuple[float | None, Sequence[Outcome]]]) -> Thresholds:
-    """Return the least threshold of each language at which its sets, each with the share it allows, keep their limit.
+def choose_thresholds(curve: Calibration, sets: Sequence[tuple[CalibrationSet, Sequence[Outcome]]]) -> Thresholds:
+    """Return the least threshold of each language at which its sets keep their limits.
 
     A language that no set decides has the highest of them.
     """
     by_language: dict[str, float] = {}
-    for share, outcomes in sets:
-        if share is None or not outcomes:
+    for part, outcomes in sets:
+        if not outcomes:
             continue
         language = _language(outcomes)
-        complete = [outcome for outcome in outcomes if outcome.complete and outcome.language == language]
-        by_language[language] = max(_threshold(curve, complete, share), by_language.get(language, 0.0))
+        own = [outcome for outcome in outcomes if outcome.language == language]
+        limits = (
+            (part.share, [(outcome, outcome.changed) for outcome in own if outcome.complete]),
+            (part.wrong, [(outcome, outcome.changed and not outcome.right) for outcome in own if not outcome.complete]),
+        )
+        for share, harmed in limits:
+            if share is not None:
+                by_language[language] = max(_threshold(curve, harmed, share), by_language.get(language, 0.0))
     return Thresholds(max(by_language.values(), default=0.0), by_language)
 
 
@@ -183,11 +194,12 @@ def _fit(outcomes: Sequence[Outcome], rest_weight: float = 1.0) -> Calibration:
     return fit_isotonic(scores, right, rest_weight=rest_weight)
 
 
-def _threshold(curve: Calibration, complete: Sequence[Outcome], share: float) -> float:
-    if not complete:
+def _threshold(curve: Calibration, harmed: Sequence[tuple[Outcome, bool]], share: float) -> float:
+    """Return the least threshold at which at most `share` of the rows are harmed; each comes with whether it may be."""
+    if not harmed:
         return 0.0
-    confidences = [curve.confidence(outcome.score) for outcome in complete]
-    return choose_threshold(confidences, [outcome.changed for outcome in complete], share=share)
+    confidences = [curve.confidence(outcome.score) for outcome, _ in harmed]
+    return choose_threshold(confidences, [harm for _, harm in harmed], share=share)
 
 
 def _held_out_confidences(outcomes: Sequence[Outcome]) -> list[float]:
@@ -203,10 +215,13 @@ def _report(part: CalibrationSet, outcomes: Sequence[Outcome], curve: Calibratio
     right: list[bool] = []
     complete: list[bool] = []
     incomplete: list[bool] = []
+    wrong: list[bool] = []
     for outcome in outcomes:
         made = outcome.changed and curve.confidence(outcome.score) >= thresholds.of_language(outcome.language)
         right.append(outcome.right if made == outcome.changed else outcome.complete)
         (complete if outcome.complete else incomplete).append(made)
+        if not outcome.complete:
+            wrong.append(made and not outcome.right)
     return SetReport(
         name=part.name,
         language=_language(outcomes) if outcomes else "-",
@@ -216,6 +231,8 @@ def _report(part: CalibrationSet, outcomes: Sequence[Outcome], curve: Calibratio
         em=_share(right) or 0.0,
         complete_changed=_share(complete),
         incomplete_kept=None if not incomplete else 1 - (_share(incomplete) or 0.0),
+        wrong=part.wrong,
+        incomplete_wrong=_share(wrong),
     )
 
 

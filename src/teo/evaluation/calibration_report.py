@@ -46,10 +46,13 @@ def format_calibration(report: CalibrationReport) -> str:
         f"{report.risk_area:.4f}. Wrong rewrites among the surer half of the rows: {percent(report.half_risk)}%.",
         "## Thresholds",
         plain_table(("language", "threshold"), _thresholds(report)),
-        "Chosen on these rows: the least at which no set has more of its complete utterances changed than it may have. "
-        "Shares in percent.",
+        "Chosen on these rows: the least at which no set has more of its complete utterances changed, or of its "
+        "incomplete ones made wrong, than it may have. Shares in percent.",
         plain_table(
-            ("set", "language", "rows", "EM without", "EM", "may be changed", "complete changed", "incomplete kept"),
+            (
+                *("set", "language", "rows", "EM without", "EM", "may be changed", "complete changed"),
+                *("incomplete kept", "may be wrong", "incomplete wrong"),
+            ),
             map(_set, report.sets),
         ),
         "## Reliability",
@@ -79,7 +82,7 @@ def summarise_calibration(report: CalibrationReport) -> str:
         lines.append(
             f"{part.name} ({part.language}): {part.rows} rows, EM {part.em_without:.4f} without threshold, "
             f"{part.em:.4f} with it; complete changed {_percent(part.complete_changed)}, "
-            f"incomplete kept {_percent(part.incomplete_kept)}"
+            f"incomplete kept {_percent(part.incomplete_kept)}, wrong {_percent(part.incomplete_wrong)}"
         )
     return "\n".join(lines)
 
@@ -91,7 +94,8 @@ def _thresholds(report: CalibrationReport) -> Iterable[tuple[str, str]]:
 
 def _set(part: SetReport) -> tuple[object, ...]:
     shares = (part.em_without, part.em, part.share, part.complete_changed, part.incomplete_kept)
-    return (part.name, part.language, part.rows, *map(percent, shares))
+    wrong = (part.wrong, part.incomplete_wrong)
+    return (part.name, part.language, part.rows, *map(percent, (*shares, *wrong)))
 
 
 def _risks(points: Iterable[RiskPoint]) -> Iterable[tuple[str, ...]]:

@@ -102,21 +102,21 @@ def area_under_risk(points: Sequence[RiskPoint]) -> float:
     return area
 
 
-def choose_threshold(confidences: Sequence[float], changed: Sequence[bool], *, share: float) -> float:
-    """Return the least threshold at which at most `share` of complete utterances are changed.
+def choose_threshold(confidences: Sequence[float], harmful: Sequence[bool], *, share: float) -> float:
+    """Return the least threshold at which at most `share` of the rows are harmed.
 
-    Both sequences are of complete utterances only: the confidence of the pipeline's own rewrite, and whether that
-    rewrite differs from the utterance. A rewrite below the threshold is not made.
+    Of each row: the confidence of the pipeline's own rewrite, and whether that rewrite does harm (it changes a complete
+    utterance, or makes an incomplete one wrong). A rewrite below the threshold is not made.
     """
     if not 0 <= share <= 1:
         raise InputError(f"share: expected 0 to 1, found {share}")
-    x, y = _checked(confidences, changed)
+    x, y = _checked(confidences, harmful)
     allowed = int(share * len(x) + 1e-9)
-    harmful = np.sort(x[y > 0])[::-1]
-    if len(harmful) <= allowed:
+    falling = np.sort(x[y > 0])[::-1]
+    if len(falling) <= allowed:
         return 0.0
     # All of this confidence must go, or more than `allowed` stay: the threshold is the next number above it.
-    return float(math.floor(harmful[allowed] * _STEPS + 1e-6) + 1) / _STEPS
+    return float(math.floor(falling[allowed] * _STEPS + 1e-6) + 1) / _STEPS
 
 
 def _checked(values: Sequence[float], outcomes: Sequence[bool]) -> tuple[Floats, Floats]:
