@@ -12,7 +12,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from teo.errors import ModelError
-from teo.layouts import Marker, Pieces
+from teo.layouts import LAYOUT_MARKERS, Marker, Pieces
 from teo.runtime.generator import Joiner, cut_at_markers
 from teo.units import replace_surrogates
 
@@ -34,6 +34,8 @@ class TokenizerCodec:
         self._ids: dict[Marker, int] = {}
         for marker in Marker:
             number = tokenizer.token_to_id(marker.value)
+            if number is None and marker in LAYOUT_MARKERS:
+                continue
             if number is None:
                 raise ModelError(
                     f"tokenizer: expected the marker {marker.value} among its tokens, found none; export again"

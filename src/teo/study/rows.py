@@ -83,7 +83,7 @@ def format_cases(spec: Table, source: Source, datasets: Sequence[str]) -> Iterab
     """Yield a table for each example: the reference and what each form proposes and writes."""
     yield (
         "English examples are rewritten by the models of TASK, Chinese ones by those of REWRITE, seed 0. The paper "
-        "translates table 6 from REWRITE, and table 1 is not from TASK: they test what a model makes of other dialogues."
+        "translates table 6 from REWRITE, and table 1 is not from TASK: both are unlike what the model was trained on."
     )
     for case in (case for case in EXAMPLES if case.dataset in datasets):
         rows = [["reference", _shown(case.operations), plain(case.reference), ""]]
