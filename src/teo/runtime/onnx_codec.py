@@ -65,13 +65,13 @@ class TokenizerCodec:
         return self._encode_cached(text) if len(text) <= _CACHED_CHARACTERS else self._encode_text(text)
 
     def encode(self, pieces: Iterable[str]) -> list[int]:
-        """Return the ids of pieces, each encoded by itself."""
+        """Return the ids of pieces, each encoded by itself; markers of a layout that the model has not are left out."""
         ids: list[int] = []
         for piece in pieces:
-            if isinstance(piece, Marker):
-                ids.append(self._ids[piece])
-            else:
+            if not isinstance(piece, Marker):
                 ids += self.encode_text(piece)
+            elif piece in self._ids:
+                ids.append(self._ids[piece])
         return ids
 
     def encode_target(self, pieces: Iterable[str]) -> list[int]:
