@@ -26,9 +26,9 @@ _INTRO = """\
 
 The tables above hold no model of two separately trained stages. Their rows `fused` are of one decoder that writes the
 operations and then the rewrite; `gold` gives that decoder the operations of the reference, `stage1` executes its
-operations by rule, and `direct` and `fast` are of the same weights. The models in this part are trained apart, each on one
-dataset and all from the same base: **separate** has a set of weights for each stage, as in the paper, **shared** has one
-set for both stages, **fused** has one decoder for both texts, **direct** has no operations."""
+operations by rule, and `direct` and `fast` are of the same weights. The models in this part are trained apart, each on
+one dataset and all from the same base: **separate** has a set of weights for each stage, as in the paper, **shared**
+has one set for both stages, **fused** has one decoder for both texts, **direct** has no operations."""
 _NONE = """\
 Nothing is stored yet. `teo reproduce all --base teo-base --data DIR` trains and measures all of it, and
 `python tools/results_page.py` puts it here."""
