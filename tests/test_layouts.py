@@ -8,6 +8,7 @@ from teo.dialogue import Dialogue
 from teo.edits import Operation
 from teo.excerpts import OMISSION
 from teo.layouts import (
+    Layout,
     Marker,
     Truncation,
     fit_history,
@@ -27,6 +28,24 @@ def test_sources_follow_the_paper() -> None:
     stage1 = (Marker.CLS, "one", Marker.SEP, "two", Marker.SEP, "three [SEP]", Marker.SEP)
     assert stage1_source(DIALOGUE) == stage1
     assert stage2_source(DIALOGUE, (Marker.INSERT, "x")) == (*stage1, Marker.INSERT, "x", Marker.SEP)
+
+
+C, S, T, U, A = Marker.CLS, Marker.SEP, Marker.TURN, Marker.USER, Marker.ASSISTANT
+SPOKEN = Dialogue(("one", "two"), "three", ("assistant", "assistant", "user"))
+LAYOUTS = [
+    (Layout(2), DIALOGUE, (C, "one", T, "two", S, "three [SEP]", S), "[SEP] is the border before the utterance"),
+    (Layout(2), Dialogue((), "x"), (C, "x", S), "no history, no border"),
+    (Layout(2), Dialogue(("a",), "x"), (C, "a", S, "x", S), "one turn needs no mark between turns"),
+    (Layout(1, speakers=True), DIALOGUE, (C, U, "one", S, A, "two", S, U, "three [SEP]", S), "two take turns"),
+    (Layout(2, speakers=True), SPOKEN, (C, A, "one", T, A, "two", S, U, "three", S), "speakers as they are known"),
+]
+
+
+@pytest.mark.parametrize(("layout", "dialogue", "source", "reason"), LAYOUTS, ids=[row[3] for row in LAYOUTS])
+def test_layouts(layout: Layout, dialogue: Dialogue, source: tuple[str, ...], reason: str) -> None:
+    assert stage1_source(dialogue, layout) == source
+    assert stage2_source(dialogue, (Marker.INSERT, "x"), layout) == (*source, Marker.INSERT, "x", S)
+    assert {piece for piece in source if isinstance(piece, Marker)} <= {C, S, *layout.markers}
 
 
 def test_a_users_marker_is_not_a_marker() -> None:

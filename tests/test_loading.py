@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from teo.errors import InputError, ModelError
-from teo.layouts import Marker
+from teo.layouts import Layout, Marker
 from teo.loading import Model, ModelFolder, Role, open_model
 from teo.runtime import onnx_generator
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
     folder = ModelFolder({"stage1": Role("shared", ("[E]",))}, languages=("en", "zh"), threshold=0.3, extra={"x": 1})
+    assert folder.layout == Layout(1), "a model that names no layout has the first one"
+    folder = replace(folder, layout=Layout(2, speakers=True))
     folder.save(tmp_path)
     assert ModelFolder.load(tmp_path) == folder
     assert not (tmp_path / "teo.json.part").exists()
@@ -32,6 +35,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
             json.dumps({"format": 1, "roles": {}, "order": "backwards"}),
             "order: expected position or insertions-first, found 'backwards'",
         ),
+        (json.dumps({"format": 1, "roles": {}, "layout": {"version": 3}}), "expected 1 or 2, found 3; install a"),
     ],
 )
 def test_a_folder_that_is_no_model(content: str | None, wording: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from result_files import DATASETS, OUR_METRICS, Flow, Published, Stored, read_ours, read_published
+from studies_part import render_studies
 from teo.errors import TeoError
 from teo.evaluation.markdown import percent, plain, table
 from teo.files import write_text
@@ -31,8 +32,10 @@ precision and recall of restoration where they were printed.
   Ours are RUN's, which is the wording of the paper's appendix (Pan's is in our files too). ROUGE-L of ours: by version
   0.3.2 / 1.0.1 of the package rouge.
 - Intervals are 95%. Complete and incomplete: EM on the utterances that need no rewriting, and on those that do.
-- Rows named gold are given the reference's operations. Rows named +threshold keep what the model is not sure of, as
-  `teo rewrite` does; the other rows of ours change whatever the model proposes.
+- Rows named fused, gold and stage1 are of one decoder that writes operations and then the rewrite, not of two stages
+  trained apart; those have a part of [their own](#the-two-stages-trained). Gold is given the reference's operations.
+- Rows named +threshold keep what the model is not sure of, as `teo rewrite` does; the other rows of ours change
+  whatever the model proposes.
 - REWRITE and TASK are published without a development set. The paper's development and test sets are the same rows
   ([paper.md](paper.md#where-the-paper-contradicts-itself)); ours is carved from train
   ([data.md](data.md#the-carved-development-set))."""
@@ -65,6 +68,7 @@ def render(results: Path) -> str:
         tested = [result for result in ours if result.settings.data == dataset and result.settings.split == "test"]
         if theirs or tested:
             parts += [f"## {title}", _compare(theirs, tested), *_below(theirs, tested)]
+    parts += render_studies(results / "reproduce")
     others = [result for result in ours if result.settings.split != "test"]
     if others:
         parts += ["## Development sets", "Ours only, for choosing; never beside published figures.", _develop(others)]

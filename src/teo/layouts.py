@@ -34,6 +34,45 @@ class Marker(StrEnum):
     """Start of the decoder's text, shared weights: operations that carry their places."""
     BLANK = "[M]"
     """A span left out, in pretraining."""
+    TURN = "[T]"
+    """Between two turns of the history, where `[SEP]` is only the border before the utterance."""
+    USER = "[U]"
+    """Before what the user said, in a layout with speakers."""
+    ASSISTANT = "[A]"
+    """Before what the other one said, in a layout with speakers."""
+
+
+LAYOUT_MARKERS = (Marker.TURN, Marker.USER, Marker.ASSISTANT)
+"""Markers that only some layouts have; a model of another layout has no tokens for them."""
+BASIC_MARKERS = tuple(marker for marker in Marker if marker not in LAYOUT_MARKERS)
+"""Markers that every model has."""
+LAYOUT_VERSIONS = (1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a dialogue becomes a source; a model keeps the layout that it was trained with."""
+
+    version: int = 1
+    """1: `[SEP]` after every turn. 2, as in section 3.4 of the paper: `[SEP]` only between history, utterance and
+    operations, and `[T]` between the turns of the history."""
+    speakers: bool = False
+    """A mark before each turn: `[U]` for the user, `[A]` for the other one."""
+
+    @property
+    def markers(self) -> tuple[Marker, ...]:
+        """The markers that this layout needs beyond the basic ones."""
+        turn = () if self.version == 1 else (Marker.TURN,)
+        return (*turn, Marker.USER, Marker.ASSISTANT) if self.speakers else turn
+
+    @property
+    def turn_tokens(self) -> int:
+        """How many tokens a turn takes beside its text and the separator after it."""
+        return int(self.speakers)
+
+
+PLAIN = Layout()
+"""The layout of models that name none."""
 
 
 Pieces = tuple[str, ...]
@@ -60,17 +99,29 @@ class Truncation:
         return Truncation(self.turns + further.turns, self.characters + further.characters)
 
 
-def stage1_source(dialogue: Dialogue) -> Pieces:
-    """Return what stage 1 reads: `[CLS] turn [SEP] .. [SEP] utterance [SEP]`."""
+def stage1_source(dialogue: Dialogue, layout: Layout = PLAIN) -> Pieces:
+    """Return what stage 1 reads: `[CLS] turn [SEP] .. [SEP] utterance [SEP]`, or as the layout has it."""
     pieces: list[str] = [Marker.CLS]
-    for turn in (*dialogue.history, dialogue.utterance):
-        pieces += [turn, Marker.SEP]
+    turns = (*dialogue.history, dialogue.utterance)
+    between = Marker.SEP if layout.version == 1 else Marker.TURN
+    for number, (turn, speaker) in enumerate(zip(turns, speaker_marks(dialogue), strict=True)):
+        after = between if number < len(turns) - 2 else Marker.SEP
+        pieces += [*([speaker] if layout.speakers else []), turn, after]
     return tuple(pieces)
 
 
-def stage2_source(dialogue: Dialogue, operations: Pieces) -> Pieces:
+def speaker_marks(dialogue: Dialogue) -> list[Marker]:
+    """Return who said each turn and, last, the utterance; unless it is known, two take turns and the user is last."""
+    known = dialogue.speakers
+    if known is None:
+        marks = (Marker.USER, Marker.ASSISTANT)
+        return [marks[number % 2] for number in range(len(dialogue.history), -1, -1)]
+    return [Marker.USER if speaker == "user" else Marker.ASSISTANT for speaker in known]
+
+
+def stage2_source(dialogue: Dialogue, operations: Pieces, layout: Layout = PLAIN) -> Pieces:
     """Return what stage 2 reads: the dialogue, then the operations and a last `[SEP]` (paper, section 3.4)."""
-    return (*stage1_source(dialogue), *operations, Marker.SEP)
+    return (*stage1_source(dialogue, layout), *operations, Marker.SEP)
 
 
 def operation_pieces(operations: Iterable[Operation], order: Order = "position") -> Pieces:

@@ -20,7 +20,7 @@ from teo.arguments import describe, require_integer
 from teo.edits import Order
 from teo.errors import InputError, MissingExtraError, ModelError
 from teo.files import write_json
-from teo.layouts import Marker
+from teo.layouts import LAYOUT_VERSIONS, PLAIN, Layout, Marker
 from teo.runtime.generator import Generator
 from teo.runtime.onnx_files import DESCRIPTION
 from teo.runtime.onnx_session import available_cores
@@ -62,6 +62,8 @@ class ModelFolder:
     """Confidence under which an utterance is kept where a pipeline has no calibration; 0: the package's own."""
     variant: str = "teo"
     """Pipeline that a rewriter uses unless told otherwise."""
+    layout: Layout = PLAIN
+    """How a dialogue becomes a source."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further facts about the model, kept as they are: calibration, training data, scores."""
 
@@ -87,11 +89,17 @@ class ModelFolder:
                 name: Role(role["folder"], tuple(role.get("prompt", ()))) for name, role in stored["roles"].items()
             }
             stored["languages"] = tuple(stored.get("languages", ()))
+            stored["layout"] = Layout(**stored.get("layout", {}))
             folder = cls(**stored)
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             raise ModelError(f"{file}: not a teo model description ({error}); save the model again") from error
         if folder.order not in ("position", "insertions-first"):
             raise ModelError(f"{file}: order: expected position or insertions-first, found '{folder.order}'")
+        if folder.layout.version not in LAYOUT_VERSIONS:
+            known = " or ".join(map(str, LAYOUT_VERSIONS))
+            raise ModelError(
+                f"{file}: layout.version: expected {known}, found {folder.layout.version}; install a matching teo"
+            )
         return folder
 
 
@@ -138,7 +146,7 @@ class Model:
             if stored.folder not in generators:
                 generators[stored.folder] = self._generator(self.path / stored.folder)
             stages[role] = Stage(generators[stored.folder], prompt)
-        return Stages(stages, self.folder.order)
+        return Stages(stages, self.folder.order, self.folder.layout)
 
     def fingerprint(self, roles: Iterable[str]) -> str:
         """Return a hash of `teo.json` and of the weights of these roles; roles that the model lacks do not count."""

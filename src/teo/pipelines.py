@@ -165,7 +165,7 @@ class OneText:
 
     def __call__(self, stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
         """Return the predictions of the dialogues."""
-        texts = stages[self.role].generate([stage1_source(dialogue) for dialogue in dialogues])
+        texts = stages[self.role].generate([stage1_source(dialogue, stages.layout) for dialogue in dialogues])
         pairs = zip(dialogues, texts, strict=True)
         return [self.interpret(dialogue, generated, stages.order) for dialogue, generated in pairs]
 
@@ -201,7 +201,7 @@ def fit_and_run(
 ) -> list[Prediction]:
     """Return what `run` predicts of the dialogues once they fit; what was dropped counts in each prediction."""
     generator = stages[variant.roles(stages.by_role)[0]].generator
-    fitted = [fit_dialogue(generator, dialogue) for dialogue in dialogues]
+    fitted = [fit_dialogue(generator, dialogue, layout=stages.layout) for dialogue in dialogues]
     return [
         replace(prediction, truncation=truncation + prediction.truncation)
         for prediction, (_, truncation) in zip(run([dialogue for dialogue, _ in fitted]), fitted, strict=True)
@@ -213,7 +213,8 @@ def predict_several(
 ) -> list[list[Prediction]]:
     """Return the predictions of the `count` most probable texts of each dialogue, the most probable first."""
     interpret = require_one_text(pipeline)
-    texts = stages[pipeline.name].generate_several([stage1_source(dialogue) for dialogue in dialogues], count)
+    sources = [stage1_source(dialogue, stages.layout) for dialogue in dialogues]
+    texts = stages[pipeline.name].generate_several(sources, count)
     return [
         [interpret(dialogue, generated, stages.order) for generated in several]
         for dialogue, several in zip(dialogues, texts, strict=True)

@@ -195,7 +195,7 @@ class Rewriter(BaseRewriter):
 
     def fit(self, dialogue: Dialogue) -> tuple[Dialogue, Truncation]:
         """Return what the model reads of a dialogue, and what is left out of it."""
-        return fit_dialogue(self._generator, dialogue)
+        return fit_dialogue(self._generator, dialogue, layout=self._stages.layout)
 
     def _prepare(self, raw: DialogueLike, *, refuse: bool) -> Task | Answer | TeoError:
         """Return what to ask the model, or the answer where there is nothing to ask."""
@@ -209,7 +209,7 @@ class Rewriter(BaseRewriter):
         encodable = Dialogue(
             tuple(map(replace_surrogates, dialogue.history)), replace_surrogates(utterance), dialogue.speakers
         )
-        fitted, truncation = fit_dialogue(self._generator, encodable)
+        fitted, truncation = fit_dialogue(self._generator, encodable, layout=self._stages.layout)
         if truncation and refuse:
             return _too_long(truncation, self._generator.source_limit)
         if not any(turn.strip() for turn in fitted.history):  # nothing of the history is left

@@ -17,6 +17,8 @@ from teo.dialogue import Dialogue
 from teo.edits import Operation, Order
 from teo.errors import ModelError
 from teo.layouts import (
+    PLAIN,
+    Layout,
     Marker,
     Pieces,
     Truncation,
@@ -55,10 +57,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages of a model by role, and the order of the operations that stage 1 generates."""
+    """The stages of a model by role, the order of the operations that stage 1 generates, and the layout of sources."""
 
     by_role: Mapping[str, Stage]
     order: Order = "position"
+    layout: Layout = PLAIN
 
     def __contains__(self, role: object) -> bool:
         return role in self.by_role
@@ -100,21 +103,24 @@ class StageTwoRewrite:
     """What of the history had to make room for the operations."""
 
 
-def fit_dialogue(generator: Generator, dialogue: Dialogue, operations: Pieces = ()) -> tuple[Dialogue, Truncation]:
+def fit_dialogue(
+    generator: Generator, dialogue: Dialogue, operations: Pieces = (), layout: Layout = PLAIN
+) -> tuple[Dialogue, Truncation]:
     """Return the dialogue with as much of its history as a source has room for beside utterance and operations."""
-    room = generator.source_limit - generator.measure(dialogue.utterance) - 2  # [CLS], and [SEP] after the operations
+    # [CLS], and [SEP] after the operations
+    room = generator.source_limit - generator.measure(dialogue.utterance) - layout.turn_tokens - 2
     if room < 0:  # the utterance itself does not fit: it is never cut, and counts as unread with all before it
         turns = (*dialogue.history, dialogue.utterance)
         return replace(dialogue, history=(), speakers=None), Truncation(len(dialogue.history), sum(map(len, turns)))
     for piece in operations:
         room -= 1 if isinstance(piece, Marker) else generator.measure(piece) - 1
-    return fit_history(dialogue, generator.measure, room)
+    return fit_history(dialogue, lambda turn: generator.measure(turn) + layout.turn_tokens, room)
 
 
 def propose(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Proposal]:
     """Return stage 1's operations for each dialogue (section 3.3, first factor of equation 1)."""
     proposals = []
-    for generated in stages.first.generate([stage1_source(dialogue) for dialogue in dialogues]):
+    for generated in stages.first.generate([stage1_source(dialogue, stages.layout) for dialogue in dialogues]):
         pieces, _ = split_at_separator(generated.pieces)  # a fused decoder may go on with the rewrite
         parsed = read_operation_pieces(pieces)
         proposals.append(Proposal(parsed.operations, generated.score, parsed.well_formed))
@@ -129,11 +135,14 @@ def rewrite_given(
     if role in stages or role != "stage2":  # only a plain stage 2 has a substitute
         stage = stages[role]
         pairs = list(zip(dialogues, operations, strict=True))
-        fitted = [fit_dialogue(stage.generator, dialogue, pieces) for dialogue, pieces in pairs]
-        sources = [stage2_source(dialogue, pieces) for (dialogue, _), pieces in zip(fitted, operations, strict=True)]
+        fitted = [fit_dialogue(stage.generator, dialogue, pieces, stages.layout) for dialogue, pieces in pairs]
+        sources = [
+            stage2_source(dialogue, pieces, stages.layout)
+            for (dialogue, _), pieces in zip(fitted, operations, strict=True)
+        ]
         texts, truncations = stage.generate(sources), [truncation for _, truncation in fitted]
     else:  # the fused decoder goes on after the operations
-        sources = [stage1_source(dialogue) for dialogue in dialogues]
+        sources = [stage1_source(dialogue, stages.layout) for dialogue in dialogues]
         texts = stages["fused"].generate(sources, [(*pieces, Marker.SEP) for pieces in operations])
         truncations = [Truncation()] * len(texts)
     return [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from teo.evaluation.analysis import FAULTS, analyse_errors, fault_of, operations_match
+from teo.evaluation.analysis import FAULTS, analyse_errors, are_harmless, fault_of, follows, operations_match
 from teo.evaluation.measures import check_flow, flow_of, measure
 from teo.evaluation.predict import PredictedRow
 from teo.metrics import StageFlow
@@ -66,7 +66,38 @@ def test_errors_by_need_fault_and_operation() -> None:
         "words_missing": 1,
     }
     assert errors.operations == {"insertion": 2, "replacement": 1}
+    assert errors.complete_operations == {"insertion": 0, "replacement": 1}, "made where none was needed"
     assert errors.insertion_share == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("operations", "current", "prediction", "followed", "reason"),
+    [
+        ("[I] not", "why", "not why", True, "wherever they stand"),
+        ("[D] he [R] Ben [I] home", "he ran", "Ben ran home", True, "several"),
+        ("[D] he [R] Ben [I] home", "he ran", "Ben ran", False, "one left out"),
+        ("", "he ran", "he ran", True, "nothing to do, nothing done"),
+        ("[I] so", "why", "why not", False, "other words"),
+    ],
+)
+def test_follows(operations: str, current: str, prediction: str, followed: bool, reason: str) -> None:
+    assert follows(operations, current, prediction) is followed, reason
+
+
+@pytest.mark.parametrize(
+    ("operations", "reference", "harmless", "reason"),
+    [
+        ("[D] this [R] the piano", "the sound of the piano", True, "the derived operation, at its place"),
+        ("[D] of this [R] of the piano", "the sound of the piano", True, "a wider span does the same"),
+        ("[D] this [R] piano", "the sound of the piano", False, "a word is missing"),
+    ],
+)
+def test_are_harmless(operations: str, reference: str, harmless: bool, reason: str) -> None:
+    assert are_harmless(operations, "the sound of this", (reference,)) is harmless, reason
+
+
+def test_what_becomes_of_wrong_operations_is_counted() -> None:
+    assert measure(RECORDS).wrong_operations == {"wrong_followed": 1, "wrong_harmless": 0}
 
 
 def test_no_errors() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from teo.errors import ModelError
-from teo.layouts import Marker
+from teo.layouts import Layout, Marker
 from teo.runtime.torch_codec import THEN, Codec, load_tokenizer
 from teo.training.backbones import build_random
 from teo.training.config import RandomModel
@@ -181,3 +181,15 @@ def test_a_joiner_that_joins_nothing_is_left_out() -> None:
     assert codec.decode([*chinese, joiner, *end]) == ("段誉",), "a decoder that stops behind it"
     assert codec.decode([*chinese, joiner, *chinese, *end]) == ("段誉段誉",), "nothing to take back"
     assert codec.decode([*codec.encode_text("a⁀"), *end]) == ("a⁀",), "a user's own sign stays"
+
+
+def test_the_border_has_a_token_of_its_own_only_where_the_layout_has_it(bart: Codec) -> None:
+    before = len(bart)
+    assert bart.encode((Marker.TURN,)) == [], "a model of the first layout has no such token"
+    tokenizer = build_random(RandomModel(family="bart", width=8, layers=1, heads=1), TEXTS)[1].tokenizer
+    codec = Codec(tokenizer, SimpleNamespace(eos_token_id=bart.eos_id, model_type="bart"), Layout(2, speakers=True))
+    assert len(codec) == before + 3
+    (turn,), (border,) = codec.encode((Marker.TURN,)), codec.encode((Marker.SEP,))
+    assert turn != border
+    again = Codec(tokenizer, SimpleNamespace(eos_token_id=bart.eos_id, model_type="bart"))
+    assert again.encode((Marker.TURN, Marker.USER)) == codec.encode((Marker.TURN, Marker.USER)), "as it was saved"

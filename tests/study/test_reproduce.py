@@ -11,8 +11,8 @@ import pytest
 
 from teo.cli.app import main
 from teo.errors import ConfigError, InputError
-from teo.study.experiments import Run, find_tables, list_measurements, systems_of
-from teo.study.reproduce import choose, describe_plan
+from teo.study.experiments import Run, find_tables, forms_of, list_measurements, systems_of
+from teo.study.reproduce import Part, choose, describe_plan
 from teo.study.runs import Study
 
 ROOT = Path(__file__).parents[2]
@@ -115,6 +115,35 @@ def test_figure_3_trains_stage_1_once(teo: Teo, tmp_path: Path) -> None:
     assert trained == ["rewrite-teo-seed0"]
 
 
+@pytest.mark.slow
+def test_the_forms_are_trained_packed_and_a_missing_one_is_named(teo: Teo, tmp_path: Path) -> None:
+    pytest.importorskip("torch").set_num_threads(1)
+    settings = ("packed=true", "evaluation.every=0", "optimisation.steps=2", "model.random.family=teo")
+    status, page = teo("forms", *settings, "--dataset", "task", "--only", "teo", "--only", "direct")
+    assert status == 0
+    assert "Left out, since no evaluation is stored: shared, fused." in page
+    status, page = teo("all", *settings, "--dataset", "task")
+    assert status == 0
+    forms = (tmp_path / "out" / "forms.md").read_text(encoding="utf-8")
+    assert "Left out" not in forms
+    rows = [line.split(" | ") for line in forms.splitlines() if line.startswith("| ")]
+    first = {cells[0].removeprefix("| "): cells for cells in reversed(rows)}
+    assert first["TASK"][1] == "+8.0", "the paper's difference"
+    assert first["TASK"][5] in ("holds |", "undecided |", "reversed |")
+    for name in ("separate", "shared", "fused", "stage 1 alone", "rerank"):
+        assert float(first[name][6]) >= 0, "stage-1 EM"
+    assert first["direct"][6] == "-", "no operations, no stage 1"
+    assert sorted(json.loads((tmp_path / "out/task-fused-seed0/cases.json").read_text())) == ["Table 1", "Table 6"]
+    assert teo("all", *settings, "--dataset", "task", "--stored") == (0, page), "from what is stored alone"
+
+
+def test_nothing_stored_gives_pages_that_say_so(teo: Teo) -> None:
+    status, page = teo("all", "--stored", "--dataset", "task")
+    assert status == 0
+    assert "Left out, since no evaluation is stored: copy, direct, TEO-Stage1, TEO-RFIS, TEO, TEO-Gold." in page
+    assert "| TASK | +8.0 | - | - | - | not measured |" in page
+
+
 def test_table_9_needs_no_model(teo: Teo, data: Path) -> None:
     (data / "rewrite").rename(data / "elsewhere")
     status, page = teo("table9")
@@ -130,6 +159,8 @@ PLANS = [
     ("table3", 1, False, "teo direct rfis predicted-ops", "section 4.4 is about REWRITE"),
     ("table5", 1, False, "teo teo", "the datasets that are there"),
     ("table9", 1, False, "", "statistics need no model"),
+    ("forms", 1, False, "teo shared fused direct teo shared fused direct insertions-first", "equation 2 on REWRITE"),
+    ("cases", 2, False, "teo shared fused direct teo shared fused direct", "examples need one seed"),
     ("figure3", 1, False, "teo prob_p=0 prob_p=0.2 prob_p=0.4 prob_p=0.8 prob_p=1", "0.6 is TEO itself"),
 ]
 
@@ -143,7 +174,7 @@ def test_the_runs_of_a_table(name: str, seeds: int, t5: bool, runs: str, reason:
 
 def test_all_measures_nothing_twice() -> None:
     listed = list_measurements(find_tables("all"), ("task", "rewrite", "res200k"), seeds=1)
-    assert len(listed) == len(set(listed)) == 6 + 7 + 6 + 5
+    assert len(listed) == len(set(listed)) == (6 + 7 + 6) + 5 + (3 + 4 + 3) + 2 * 4
 
 
 def test_a_run_is_its_recipe_and_what_makes_it_this_run(data: Path, tmp_path: Path) -> None:
@@ -160,7 +191,7 @@ def test_every_system_has_a_recipe_and_the_paper_a_row(dataset: str, data: Path,
         (row["dataset"], row["system"])
         for row in json.loads((ROOT / "results/published.json").read_text(encoding="utf-8"))["rows"]
     }
-    for system in systems_of(dataset, t5=True):
+    for system in (*systems_of(dataset, t5=True), *forms_of(dataset)):
         assert study(data, tmp_path, t5="tiny").config(Run(dataset, system.kind)).data[0].name == dataset
         assert not system.published or (dataset, system.published) in published
 
@@ -178,5 +209,15 @@ def test_a_plan_names_what_is_missing_and_what_to_do(data: Path, tmp_path: Path)
         choose(study(data, tmp_path), "table1", 1)
     with pytest.raises(InputError, match="data: expected a folder that holds task"):
         study(tmp_path / "nothing", tmp_path)
+    assert describe_plan(study(data, tmp_path), "table2", part=Part(kinds=("direct",))).splitlines()[1:] == [
+        "task-direct-seed0: to train (task-direct.toml from random)",
+        "  direct: to evaluate",
+    ]
+    with pytest.raises(InputError, match="only: expected teo, direct, rfis; found 'shared'"):
+        describe_plan(study(data, tmp_path), "table2", part=Part(kinds=("shared",)))
+    with pytest.raises(InputError, match="dataset: expected task, rewrite, res200k, found 'canard'"):
+        Part(("canard",))
+    with pytest.raises(InputError, match="dataset: expected one of task for table2, found rewrite"):
+        choose(study(data, tmp_path), "table2", 1, Part(("rewrite",)))
     with pytest.raises(ConfigError, match="figure 3 sets its values"):
         describe_plan(study(data, tmp_path, "perturbation.prob_p=0.3"), "figure3")

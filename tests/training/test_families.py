@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from teo.data.row import Row
-from teo.errors import ModelError
-from teo.layouts import Marker, operation_pieces, stage1_source, stage2_source
-from teo.loading import ModelFolder
+from teo.errors import ConfigError, ModelError
+from teo.layouts import Layout, Marker, operation_pieces, stage1_source, stage2_source
+from teo.loading import ModelFolder, open_model
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
 from teo.training.backbones import build_random, load_base, make_ready
@@ -114,9 +114,30 @@ def test_a_family_is_trained_saved_loaded_and_decoded(family: str, tmp_path: Pat
         assert all(isinstance(piece, str) for one in written for piece in one.pieces)
         embedded = generator.model.get_input_embeddings().weight.shape[0]
         assert embedded >= len(generator.codec), "every marker has an embedding"
+        assert folder.layout == Layout(1 if family == "teo" else 2), "our own backbone was pretrained on the first"
+        known = set(generator.codec.tokenizer.get_vocab())
+        assert (Marker.TURN.value in known) == (family != "teo"), "a token only where the layout has it"
         text = ROWS[0].rewrite
         assert generator.codec.decode(generator.codec.encode_target((Marker.INSERT, text)))[0] is Marker.INSERT
         assert generator.model.generation_config.num_beams in {None, 1}, "greedy, whatever the base was set to"
+
+
+def test_a_model_with_speakers_reads_them_and_lends_its_stage_1_to_its_like_only(tmp_path: Path) -> None:
+    base = save_base("bart", tmp_path / "base")
+    data = write_rows(tmp_path / "data", rows={"train": 16, "dev": 4, "test": 4})
+    limits = {"source_limit": 64, "target_limit": 32}
+    with_speakers = {"base": str(base), "speakers": True, **limits}
+    train(tiny_config(tmp_path / "model", base, data, model=with_speakers))
+    model = open_model(tmp_path / "model", device="cpu")
+    assert model.folder.layout == Layout(2, speakers=True)
+    stages = model.load(["stage1"])
+    assert stages.layout == model.folder.layout
+    codec = Codec.from_pretrained(tmp_path / "model" / "stage1")
+    plain, marked = (codec.encode(stage1_source(ROWS[0].dialogue, layout)) for layout in (Layout(2), stages.layout))
+    assert len(marked) == len(plain) + len(ROWS[0].dialogue.history) + 1, "a mark for each turn and the utterance"
+    borrowed = {"base": str(base), "stage1": str(tmp_path / "model"), **limits}
+    with pytest.raises(ConfigError, match=r"model.layout: expected that of .* \(version 2, speakers true\)"):
+        train(tiny_config(tmp_path / "other", base, data, model=borrowed))
 
 
 def test_stage_2_starts_from_stage_1(tmp_path: Path) -> None:

@@ -17,7 +17,11 @@ _PEERS = "peers"
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="TABLE", help="table2, table3, table4, table5, table9, figure3 or all.")
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="table2 to table5, table9, forms, figure2, errors, cases, figure3 or all; or peers.",
+        ),
     ],
     overrides: Overrides = None,
     *,
@@ -27,6 +31,17 @@ def reproduce(
     ] = "",
     t5: Annotated[str, typer.Option(help="The T5 that TEO-T5 starts from; without it that row is left out.")] = "",
     seeds: Annotated[int, typer.Option(help="Train each model with seeds 0 to N - 1.", metavar="N")] = 1,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="This dataset alone (task, rewrite, res200k); may be given again.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Train and evaluate this kind of run alone, such as teo, direct or shared; may be given again.",
+            metavar="KIND",
+        ),
+    ] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="Train nothing: make the tables of what is stored.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be trained and evaluated, and stop.")
     ] = False,
@@ -44,12 +59,12 @@ def reproduce(
     The name peers trains and evaluates the runnable peers instead.
     """
     if name == _PEERS:
-        if t5 or seeds != 1:
-            raise InputError("t5, seeds: expected none with peers; choose a seed with seed=1")
+        if t5 or seeds != 1 or dataset or only or stored:
+            raise InputError("t5, seeds, dataset, only, stored: expected none with peers; choose a seed with seed=1")
         folders = runs or Path("runs/peers"), out or Path("results/peers")
         typer.echo(_reproduce_peers(base, data, folders, published, overrides or (), dry_run=dry_run), nl=False)
         return
-    from teo.study.reproduce import describe_plan
+    from teo.study.reproduce import Part, describe_plan
     from teo.study.reproduce import reproduce as run
     from teo.study.runs import Study
 
@@ -63,15 +78,16 @@ def reproduce(
         t5=t5,
         overrides=tuple(overrides or ()),
     )
+    part = Part(dataset or (), only or (), stored)
     log_to_stderr()
     if dry_run:
-        typer.echo(describe_plan(study, name, seeds=seeds), nl=False)
+        typer.echo(describe_plan(study, name, seeds=seeds, part=part), nl=False)
         return
     options = {"base": folder if base else "", "t5": Path(t5).name, "seeds": str(seeds) if seeds > 1 else ""}
-    said = [part for option, value in options.items() if value for part in (f"--{option}", value)]
+    said = [word for option, value in options.items() if value for word in (f"--{option}", value)]
     command = shlex.join(["teo", "reproduce", name, *(overrides or ()), *said])  # without places on this machine
     with training_libraries("training"):
-        page = run(study, name, published, seeds=seeds, command=command)
+        page = run(study, name, published, seeds=seeds, command=command, part=part)
     typer.echo(page, nl=False)
 
 

@@ -91,7 +91,7 @@ def rfis(stages: Stages, rows: Sequence[Row], seed: int) -> list[Prediction]:
     for row, proposal in zip(rows, proposals, strict=True):
         utterance = row.dialogue.utterance
         text = apply_replacements(proposal.operations, utterance).apply(utterance)
-        replaced.append(Dialogue(row.dialogue.history, text))
+        replaced.append(replace(row.dialogue, utterance=text))
         left = tuple(operation for operation in proposal.operations if operation.is_insertion)
         insertions.append(replace(proposal, operations=left))
     rewrites = rewrite_given(stages, replaced, insertions, "rfis")
@@ -207,12 +207,12 @@ def score_hypotheses(
     first, second = stages["stage1"], stages["stage2"]
     keys = [(item.row, operation_pieces(item.operations, stages.order)) for item in hypotheses]
     distinct = list(dict.fromkeys(keys))  # the hypotheses of a row share their operations: these are scored once
-    sources = [stage1_source(dialogues[row]) for row, _ in distinct]
+    sources = [stage1_source(dialogues[row], stages.layout) for row, _ in distinct]
     scores = dict(zip(distinct, first.score(sources, [pieces for _, pieces in distinct]), strict=True))
     stage2_sources: dict[tuple[int, Pieces], Pieces] = {}
     for row, pieces in distinct:
-        fitted, _ = fit_dialogue(second.generator, dialogues[row], pieces)
-        stage2_sources[row, pieces] = stage2_source(fitted, pieces)
+        fitted, _ = fit_dialogue(second.generator, dialogues[row], pieces, stages.layout)
+        stage2_sources[row, pieces] = stage2_source(fitted, pieces, stages.layout)
     rewrites = second.score([stage2_sources[key] for key in keys], [(item.text,) for item in hypotheses])
     rows = zip(hypotheses, keys, rewrites, strict=True)
     return [ScoredHypothesis(hypothesis, scores[key], rewrite) for hypothesis, key, rewrite in rows]
@@ -231,7 +231,7 @@ def most_probable(scored: Sequence[ScoredHypothesis]) -> dict[int, ScoredHypothe
 def _score_jointly(
     stages: Stages, dialogues: Sequence[Dialogue], hypotheses: Sequence[Hypothesis]
 ) -> list[ScoredHypothesis]:
-    sources = [stage1_source(dialogues[hypothesis.row]) for hypothesis in hypotheses]
+    sources = [stage1_source(dialogues[hypothesis.row], stages.layout) for hypothesis in hypotheses]
     targets = [(*operation_pieces(item.operations, stages.order), Marker.SEP, item.text) for item in hypotheses]
     scores = stages["fused"].score(sources, targets)
     return [ScoredHypothesis(item, 0.0, score) for item, score in zip(hypotheses, scores, strict=True)]

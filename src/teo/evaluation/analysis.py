@@ -8,20 +8,35 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from teo.alignment import derive_edits
-from teo.edits import EditScript, parse_operations
+from teo.edits import EditScript, format_operations, parse_operations
 from teo.evaluation.predict import PredictedRow
 from teo.metrics.base import Example
 from teo.metrics.breakdown import KINDS, kind_of
-from teo.units import scoring_units
+from teo.placement import placements
+from teo.units import is_exact_match, scoring_units
 
 Key = tuple[tuple[str, ...], tuple[str, ...]]
 FAULTS = ("over_rewritten", "left_unchanged", "misplaced", "words_missing", "words_added", "mixed")
 """What can be wrong with a rewrite; each wrong row has exactly one."""
 
+OPERATION_KINDS = ("insertion", "replacement")
+
 
 def operations_match(operations: str, gold: str) -> bool:
     """Tell whether two strings in the paper's notation say the same, in scoring units; case alone is no operation."""
     return _keys(operations) == _keys(gold)
+
+
+def follows(operations: str, current: str, prediction: str) -> bool:
+    """Tell whether a rewrite has exactly the operations that were proposed, wherever they stand."""
+    made = derive_edits(" ".join(scoring_units(current)), " ".join(scoring_units(prediction))).operations
+    return sorted(_keys(operations)) == sorted(_keys(format_operations(made)))
+
+
+def are_harmless(operations: str, current: str, references: Sequence[str]) -> bool:
+    """Tell whether operations make an accepted rewrite at some of their places."""
+    scripts = placements(parse_operations(operations).operations, current)
+    return any(is_exact_match(script.apply(current), text) for script in scripts for text in references)
 
 
 def fault_of(example: Example) -> str:
@@ -50,6 +65,8 @@ class ErrorAnalysis:
     """By what is wrong with the rewrite."""
     operations: Mapping[str, int]
     """By the kind of operation at fault; a row may have both."""
+    complete_operations: Mapping[str, int]
+    """The same of complete utterances alone: the operations that should not have been made."""
 
     @property
     def insertion_share(self) -> float | None:
@@ -64,7 +81,7 @@ class ErrorAnalysis:
 
 def analyse_errors(rows: Sequence[PredictedRow]) -> ErrorAnalysis:
     """Return how the wrong rows divide: by what they needed, by what is wrong, by the kind of operation at fault."""
-    needed, faults, kinds = Counter[str](), Counter[str](), Counter[str]()
+    needed, faults, kinds, of_complete = (Counter[str]() for _ in range(4))
     for row in rows:
         if row.is_right:
             continue
@@ -73,12 +90,15 @@ def analyse_errors(rows: Sequence[PredictedRow]) -> ErrorAnalysis:
         example = Example(current, reference, prediction)
         needed[kind_of(example)] += 1
         faults[fault_of(example)] += 1
-        kinds.update(_kinds_at_fault(example))
+        at_fault = _kinds_at_fault(example)
+        kinds.update(at_fault)
+        of_complete.update(at_fault if current == reference else ())
     return ErrorAnalysis(
         needed.total(),
         {kind: needed[kind] for kind in KINDS},
         {fault: faults[fault] for fault in FAULTS},
-        {kind: kinds[kind] for kind in ("insertion", "replacement")},
+        {kind: kinds[kind] for kind in OPERATION_KINDS},
+        {kind: of_complete[kind] for kind in OPERATION_KINDS},
     )
 
 

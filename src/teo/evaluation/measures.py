@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from teo.errors import TeoError
-from teo.evaluation.analysis import ErrorAnalysis, analyse_errors, operations_match
+from teo.evaluation.analysis import ErrorAnalysis, analyse_errors, are_harmless, follows, operations_match
 from teo.evaluation.predict import PredictedRow, Settings
 from teo.metrics import ScoredRow, ScoreReport, StageFlow, final_em_from_rates, score_rows, stage_flow
 from teo.units import is_exact_match
@@ -24,6 +24,8 @@ class Measures:
     """Complete and incomplete utterances; None where there are none."""
     flow: StageFlow | None
     """None where the variant has no operations."""
+    wrong_operations: Mapping[str, int]
+    """Of the rows with wrong operations: rewrites that follow them, and operations that do no harm."""
     errors: ErrorAnalysis
     truncated_rows: int
     not_well_formed_rows: int
@@ -33,7 +35,7 @@ class Measures:
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as `metrics.json` holds them."""
         numbers = {**self.scores.to_dict(), "groups": {name: _group(part) for name, part in self.groups.items()}}
-        numbers["stage_flow"] = None if self.flow is None else check_flow(self.flow)
+        numbers["stage_flow"] = None if self.flow is None else {**check_flow(self.flow), **self.wrong_operations}
         numbers["errors"] = self.errors.to_dict()
         numbers |= {"truncated_rows": self.truncated_rows, "not_well_formed_rows": self.not_well_formed_rows}
         return {**numbers, "chosen": dict(self.chosen)} if self.chosen else numbers
@@ -65,6 +67,7 @@ def measure(rows: Sequence[PredictedRow]) -> Measures:
         scores=score_rows(map(_scored, rows), intervals=True),
         groups={name: score_rows(map(_scored, part)) if part else None for name, part in parts.items()},
         flow=flow_of(rows) if proposed else None,
+        wrong_operations=count_wrong_operations(rows) if proposed else {},
         errors=analyse_errors(rows),
         truncated_rows=sum(bool(row.truncated) for row in rows),
         not_well_formed_rows=sum(not row.well_formed for row in rows),
@@ -76,6 +79,17 @@ def flow_of(rows: Sequence[PredictedRow]) -> StageFlow:
     """Return operations right or wrong against rewrites right or wrong (figure 2 of the paper)."""
     right = [operations_match(row.operations or "", row.gold_operations) for row in rows]
     return stage_flow(right, [row.is_right for row in rows])
+
+
+def count_wrong_operations(rows: Sequence[PredictedRow]) -> dict[str, int]:
+    """Return what becomes of wrong operations: rewrites that follow them, and those that can make the reference."""
+    wrong = [row for row in rows if not operations_match(row.operations or "", row.gold_operations)]
+    return {
+        "wrong_followed": sum(follows(row.operations or "", row.current, row.prediction) for row in wrong),
+        "wrong_harmless": sum(
+            are_harmless(row.operations or "", row.current, (row.reference, *row.references)) for row in wrong
+        ),
+    }
 
 
 def check_flow(flow: StageFlow) -> dict[str, Any]:

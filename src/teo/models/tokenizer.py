@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from teo.layouts import Marker
+from teo.layouts import BASIC_MARKERS, Marker
 from teo.units import CJK
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 PAD, EOS, MASK = "[PAD]", "[EOS]", "[MASK]"
-SPECIAL_TOKENS = (PAD, EOS, *(marker.value for marker in Marker), MASK, *(f"[X{k}]" for k in range(8)))
+SPECIAL_TOKENS = (PAD, EOS, *(marker.value for marker in BASIC_MARKERS), MASK, *(f"[X{k}]" for k in range(8)))
 """Ids 0, 1, 2 ...; the last eight are free for users' own markers."""
 
 _SPACE, _JOINER = "▁", "⁀"

@@ -12,7 +12,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from teo.errors import ModelError
-from teo.layouts import Marker, Pieces
+from teo.layouts import LAYOUT_MARKERS, Marker, Pieces
 from teo.runtime.generator import Joiner, cut_at_markers
 from teo.units import replace_surrogates
 
@@ -34,6 +34,8 @@ class TokenizerCodec:
         self._ids: dict[Marker, int] = {}
         for marker in Marker:
             number = tokenizer.token_to_id(marker.value)
+            if number is None and marker in LAYOUT_MARKERS:
+                continue
             if number is None:
                 raise ModelError(
                     f"tokenizer: expected the marker {marker.value} among its tokens, found none; export again"
@@ -63,13 +65,13 @@ class TokenizerCodec:
         return self._encode_cached(text) if len(text) <= _CACHED_CHARACTERS else self._encode_text(text)
 
     def encode(self, pieces: Iterable[str]) -> list[int]:
-        """Return the ids of pieces, each encoded by itself."""
+        """Return the ids of pieces, each encoded by itself; markers of a layout that the model has not are left out."""
         ids: list[int] = []
         for piece in pieces:
-            if isinstance(piece, Marker):
-                ids.append(self._ids[piece])
-            else:
+            if not isinstance(piece, Marker):
                 ids += self.encode_text(piece)
+            elif piece in self._ids:
+                ids.append(self._ids[piece])
         return ids
 
     def encode_target(self, pieces: Iterable[str]) -> list[int]:

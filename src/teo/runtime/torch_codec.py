@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from teo.errors import ModelError
-from teo.layouts import Marker, Pieces
+from teo.layouts import BASIC_MARKERS, PLAIN, Layout, Marker, Pieces
 from teo.runtime.generator import Joiner, cut_at_markers
 from teo.units import is_cjk, join_units
 
@@ -30,11 +30,13 @@ _HYPHEN = re.compile(r"(?<=[A-Za-z0-9]) (-) (?=[A-Za-z0-9])")
 class Codec:
     """Pieces to ids and back for one model; the tokenizer gets the markers it lacks as special tokens."""
 
-    def __init__(self, tokenizer: Any, config: Any) -> None:
+    def __init__(self, tokenizer: Any, config: Any, layout: Layout = PLAIN) -> None:
         self.tokenizer = tokenizer
+        self.layout = layout
+        """The layout whose markers were asked for; a saved tokenizer may have more."""
         self.eos_id = int(_first(getattr(config, "eos_token_id", None), tokenizer.eos_token_id, tokenizer.sep_token_id))
         self.pad_id = int(_first(tokenizer.pad_token_id, getattr(config, "pad_token_id", None), self.eos_id))
-        self.added = _add_markers(tokenizer, self.eos_id)
+        self.added = _add_markers(tokenizer, self.eos_id, layout)
         """How many tokens were new to the tokenizer; the model's embeddings must have room for them."""
         self._source_ids = _source_markers(tokenizer, self.eos_id)
         self._target_ids = {**self._source_ids, Marker.SEP: _target_separator(tokenizer)}
@@ -160,10 +162,10 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
 
 
-def _add_markers(tokenizer: Any, eos_id: int) -> int:
+def _add_markers(tokenizer: Any, eos_id: int, layout: Layout) -> int:
     """Add the markers that the tokenizer lacks as special tokens; return how many were new."""
     known = tokenizer.get_vocab()
-    wanted = [marker.value for marker in Marker if marker not in _FAMILY_MARKERS]
+    wanted = [marker.value for marker in (*BASIC_MARKERS, *layout.markers) if marker not in _FAMILY_MARKERS]
     if known.get(Marker.SEP.value, eos_id) == eos_id:
         wanted.append(THEN)
     missing = [token for token in wanted if token not in known]
@@ -172,8 +174,11 @@ def _add_markers(tokenizer: Any, eos_id: int) -> int:
 
 def _source_markers(tokenizer: Any, eos_id: int) -> dict[Marker, int]:
     """Return the id of each marker in a source; T5 and Marian have no CLS."""
+    known = tokenizer.get_vocab()
     ids = {
-        marker: int(tokenizer.convert_tokens_to_ids(marker.value)) for marker in Marker if marker not in _FAMILY_MARKERS
+        marker: int(tokenizer.convert_tokens_to_ids(marker.value))
+        for marker in Marker
+        if marker not in _FAMILY_MARKERS and (marker in BASIC_MARKERS or marker.value in known)
     }
     start = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
     if start is not None:

@@ -25,7 +25,7 @@ class Run:
 
     dataset: str
     kind: str
-    """teo, direct, rfis, predicted-ops, t5, or prob_p=VALUE for teo with another share of noise."""
+    """teo, direct, rfis, predicted-ops, t5, shared, fused, insertions-first; prob_p=VALUE is teo with that noise."""
     seed: int = 0
 
     @property
@@ -53,7 +53,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A row of tables 2 to 4: a variant of a trained model."""
+    """A row of a table: a variant of a trained model."""
 
     name: str
     kind: str
@@ -77,6 +77,22 @@ SYSTEMS = (
     ),  # section 4.4, on REWRITE alone
     System("TEO-Gold", "teo", "gold", "TEO-Gold"),
 )
+SEPARATE = System("separate", "teo", "teo", "TEO")
+DIRECT = System("direct", "direct", "direct", "BART-base")
+FORMS: Mapping[System, str] = {
+    SEPARATE: "a set of weights for each stage, as in the paper",
+    System("shared", "shared", "teo"): "both stages in one set of weights; stage 2 reads the operations in its source",
+    System("fused", "fused", "fused"): "one decoder writes the operations and then the rewrite",
+    DIRECT: "the rewrite at once, without operations",
+    System("stage 1 alone", "teo", "stage1", "TEO-Stage1"): "stage 1 of separate, its insertions at random places",
+    System("rerank", "teo", "rerank"): "both stages of separate score every place of the operations (equation 1)",
+    System("insertions first", "insertions-first", "teo"): "separate, operations in the order of equation 2",
+}
+"""The forms that the two stages can take, and what each is."""
+CASES = "cases"
+"""Stands for a variant where the paper's examples are rewritten instead of a test set."""
+CASE_KINDS = ("teo", "shared", "fused", "direct")
+"""The runs that rewrite the examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +101,9 @@ class Table:
 
     name: str
     title: str
-    form: Literal["systems", "flow", "statistics", "sweep"]
-    """Systems side by side, right and wrong by stage, dataset statistics, or EM against prob_p."""
+    form: Literal["systems", "flow", "cells", "errors", "cases", "statistics", "forms", "sweep"]
+    """Systems side by side, rates between the stages, rows right and wrong by stage, errors by operation, the paper's
+    examples, dataset statistics, the forms of the two stages, or EM against prob_p."""
     datasets: tuple[str, ...]
     metrics: tuple[str, ...] = ()
     """Columns beside EM, by their names in published.json."""
@@ -102,6 +119,12 @@ TABLES: Mapping[str, Table] = {
         Table("table4", "Table 4: RES200K", "systems", ("res200k",), (*_RESTORATION, "bleu1", "bleu2", *_ROUGE[:2])),
         Table("table5", "Table 5: what stage 2 makes of stage 1", "flow", tuple(DATASETS)),
         Table("table9", "Table 9: dataset statistics", "statistics", tuple(DATASETS)),
+        Table(
+            "forms", "Separate, shared, fused: the forms of two stages", "forms", tuple(DATASETS), ("bleu4", "rougeL")
+        ),
+        Table("figure2", "Figure 2: right and wrong in both stages", "cells", tuple(DATASETS)),
+        Table("errors", "Section 4.9: operations and errors by kind", "errors", tuple(DATASETS)),
+        Table("cases", "Tables 1, 6 and 8: the paper's examples", "cases", ("task", "rewrite")),
         Table("figure3", "Figure 3: EM on REWRITE against prob_p", "sweep", ("rewrite",)),
     )
 }
@@ -130,6 +153,11 @@ def systems_of(dataset: str, *, t5: bool) -> list[System]:
     return [system for system in SYSTEMS if system.kind not in left_out]
 
 
+def forms_of(dataset: str) -> list[System]:
+    """Return the forms that are compared on a dataset; the order of equation 2 on REWRITE alone."""
+    return [system for system in FORMS if system.kind != "insertions-first" or dataset == "rewrite"]
+
+
 def sweep_run(value: float, dataset: str, seed: int) -> Run:
     """Return the run of one prob_p; the paper's own value is that of TEO itself."""
     return Run(dataset, "teo" if value == PAPER_PROB_P else f"{_PROB_P}{value:g}", seed)
@@ -151,7 +179,11 @@ def list_measurements(
 def _of_table(table: Table, dataset: str, seed: int, *, t5: bool) -> list[Measurement]:
     if table.form == "systems":
         return [Measurement(Run(dataset, system.kind, seed), system.variant) for system in systems_of(dataset, t5=t5)]
-    if table.form == "flow":
+    if table.form == "forms":
+        return [Measurement(Run(dataset, system.kind, seed), system.variant) for system in forms_of(dataset)]
+    if table.form == "cases":
+        return [Measurement(Run(dataset, kind), CASES) for kind in CASE_KINDS] if seed == 0 else []
+    if table.form in ("flow", "cells", "errors"):
         return [Measurement(Run(dataset, "teo", seed), "teo")]
     if table.form == "sweep":
         return [Measurement(sweep_run(value, dataset, seed), "teo") for value in PROB_PS]

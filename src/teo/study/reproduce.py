@@ -7,23 +7,61 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from teo.errors import InputError
 from teo.files import write_text
+from teo.study.cells import Source, minutes
 from teo.study.experiments import DATASETS, Measurement, Run, Table, find_tables, list_measurements
 from teo.study.published import read_paper
 from teo.study.runs import Study, finish, read_run
-from teo.study.tables import Source, format_table, minutes
+from teo.study.tables import format_table
 
 logger = logging.getLogger(__name__)
 
 
-def reproduce(study: Study, name: str, published: Path, *, seeds: int = 1, command: str = "teo reproduce") -> str:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a study is trained and evaluated now; the rest is printed where it is stored."""
+
+    datasets: Sequence[str] = ()
+    """These datasets alone; none: all that are there."""
+    kinds: Sequence[str] = ()
+    """These runs alone, by kind; none: all."""
+    stored: bool = False
+    """Nothing: the tables are made of what is stored."""
+
+    def __post_init__(self) -> None:
+        for dataset in self.datasets:
+            if dataset not in DATASETS:
+                raise InputError(f"dataset: expected {', '.join(DATASETS)}, found '{dataset}'")
+
+    def choose(self, measurements: Sequence[Measurement]) -> list[Measurement]:
+        """Return the measurements to make now; a kind that none of them has is refused."""
+        known = list(dict.fromkeys(measurement.run.kind for measurement in measurements))
+        if unknown := [kind for kind in self.kinds if kind not in known]:
+            raise InputError(f"only: expected {', '.join(known)}; found '{unknown[0]}'")
+        wanted = [] if self.stored else measurements
+        return [measurement for measurement in wanted if not self.kinds or measurement.run.kind in self.kinds]
+
+
+EVERYTHING = Part()
+
+
+def reproduce(
+    study: Study,
+    name: str,
+    published: Path,
+    *,
+    seeds: int = 1,
+    command: str = "teo reproduce",
+    part: Part = EVERYTHING,
+) -> str:
     """Return the tables of a name as Markdown, each also written to the study's folder; what is finished stays."""
-    tables, datasets = choose(study, name, seeds)
+    tables, datasets = choose(study, name, seeds, part)
     paper = read_paper(published)  # before hours of training
-    finish(study, list_measurements(tables, datasets, seeds=seeds, t5=bool(study.t5)))
+    finish(study, part.choose(list_measurements(tables, datasets, seeds=seeds, t5=bool(study.t5))))
     study.out.mkdir(parents=True, exist_ok=True)
     pages = []
     for table in tables:
@@ -33,10 +71,10 @@ def reproduce(study: Study, name: str, published: Path, *, seeds: int = 1, comma
     return "\n".join(pages)
 
 
-def describe_plan(study: Study, name: str, *, seeds: int = 1) -> str:
+def describe_plan(study: Study, name: str, *, seeds: int = 1, part: Part = EVERYTHING) -> str:
     """Return what `reproduce` would train and evaluate, and how long the finished parts took."""
-    tables, datasets = choose(study, name, seeds)
-    measurements = list_measurements(tables, datasets, seeds=seeds, t5=bool(study.t5))
+    tables, datasets = choose(study, name, seeds, part)
+    measurements = part.choose(list_measurements(tables, datasets, seeds=seeds, t5=bool(study.t5)))
     by_run: dict[Run, list[Measurement]] = {}
     for measurement in measurements:
         lender = measurement.run.stage1_from
@@ -49,17 +87,23 @@ def describe_plan(study: Study, name: str, *, seeds: int = 1) -> str:
     return "\n".join(lines) + "\n"
 
 
-def choose(study: Study, name: str, seeds: int) -> tuple[list[Table], list[str]]:
+def choose(study: Study, name: str, seeds: int, part: Part = EVERYTHING) -> tuple[list[Table], list[str]]:
     """Return the tables and the datasets that they can be made of; a table that lacks its only dataset is refused."""
     if seeds < 1:
         raise InputError(f"seeds: expected a number from 1 on, found {seeds}")
-    datasets = [dataset for dataset in DATASETS if (study.data / dataset).exists()]
+    asked = part.datasets or tuple(DATASETS)
+    datasets = [dataset for dataset in DATASETS if dataset in asked and (study.data / dataset).exists()]
     tables = find_tables(name)
     able = [table for table in tables if any(dataset in datasets for dataset in table.datasets)]
     if not able:
-        wanted = " or ".join(str(study.data / dataset) for dataset in tables[0].datasets)
+        wanted = " or ".join(str(study.data / dataset) for dataset in tables[0].datasets if dataset in asked)
+        if not wanted:
+            raise InputError(
+                f"dataset: expected one of {', '.join(tables[0].datasets)} for {name}, found {', '.join(asked)}"
+            )
         raise InputError(f"data: expected {wanted}, found no such folder; see teo data download")
-    absent = [dataset for table in tables for dataset in table.datasets if dataset not in datasets]
+    absent = [dataset for table in tables for dataset in table.datasets if dataset in asked]
+    absent = [dataset for dataset in absent if dataset not in datasets]
     for dataset in dict.fromkeys(absent):
         logger.warning("%s: not there, so its rows and tables are left out", study.data / dataset)
     return able, datasets

@@ -3,6 +3,7 @@
 RUNS/RUN/                      the model, its checkpoints and, in evaluation/VARIANT, its predictions
 OUT/RUN/run.json               settings, dev EM and times of a run
 OUT/RUN/DATASET-test-VARIANT.* metrics and rows of an evaluation; where they are, it is not made again
+OUT/RUN/cases.json             what the model makes of the paper's examples
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from teo.data import load_rows
 from teo.errors import ConfigError, InputError
 from teo.evaluation.storing import store
 from teo.files import write_json
-from teo.study.experiments import Measurement, Run
+from teo.study.experiments import CASES, Measurement, Run
 from teo.training.config import TrainConfig, read_config
 from teo.training.record import RECORD, GroupResult, flatten, require_same
+from teo.training.run_folder import SHARED
 from teo.training.settings import to_tree
 
 SPLIT = "test"
@@ -65,6 +67,8 @@ class Study:
 
     def metrics(self, measurement: Measurement) -> Path:
         """Return the file of a stored evaluation, which need not be there yet."""
+        if measurement.variant == CASES:
+            return self.kept(measurement.run) / f"{CASES}.json"
         name = self.config(measurement.run).data[0].name
         return self.kept(measurement.run) / f"{name}-{SPLIT}-{measurement.variant}.json"
 
@@ -138,7 +142,8 @@ def ensure_model(study: Study, run: Run) -> Path:
         train(config, resume=resumed)
         seconds = round(time.perf_counter() - started, 1)
     record = json.loads((work / RECORD).read_text(encoding="utf-8"))
-    em = {name: score for role in config.roles for name, score in GroupResult.read(work / role).em.items()}
+    groups = (SHARED,) if config.shared else config.roles
+    em = {name: score for group in groups for name, score in GroupResult.read(work / group).em.items()}
     _write_run(
         study,
         run,
@@ -165,11 +170,27 @@ def _count_train_rows(config: TrainConfig) -> int:
 
 
 def _evaluate(study: Study, measurement: Measurement, progress: TextIO | None) -> None:
+    run = measurement.run
+    logger.info("%s: evaluating %s", run.name, measurement.variant)
+    started = time.perf_counter()
+    if measurement.variant == CASES:
+        from teo.study.cases import rewrite_cases
+
+        write_json(study.metrics(measurement), rewrite_cases(study.folder(run), run, study.config(run).device))
+    else:
+        _evaluate_test(study, measurement, progress)
+    seconds = round(time.perf_counter() - started, 1)
+    stored = read_run(study, run)
+    times = {**stored["evaluation_seconds"], measurement.variant: seconds}
+    _write_run(study, run, {**stored, "evaluation_seconds": times})
+
+
+def _evaluate_test(study: Study, measurement: Measurement, progress: TextIO | None) -> None:
+    """Evaluate a variant on the test set and store its metrics and rows."""
     from teo.evaluation.evaluate import Request, evaluate
 
     run, config = measurement.run, study.config(measurement.run)
     (data,) = config.data
-    logger.info("%s: evaluating %s", run.name, measurement.variant)
     request = Request(
         data=data.name,
         path=Path(data.path),
@@ -182,13 +203,8 @@ def _evaluate(study: Study, measurement: Measurement, progress: TextIO | None) -
         seed=run.seed,
         options=data.options,
     )
-    started = time.perf_counter()
     evaluate(request, progress)
-    seconds = round(time.perf_counter() - started, 1)
     store(study.kept(run), request.out)
-    stored = read_run(study, run)
-    times = {**stored["evaluation_seconds"], measurement.variant: seconds}
-    _write_run(study, run, {**stored, "evaluation_seconds": times})
 
 
 def _write_run(study: Study, run: Run, value: Mapping[str, Any]) -> None:

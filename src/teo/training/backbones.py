@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from teo.errors import ModelError
+from teo.layouts import PLAIN, Layout
+from teo.models.configuration import TeoConfig
 from teo.models.storage import BASE, BYTES, find_base, load_bytes
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
 from teo.training.config import RandomModel
 
 
-def load_base(name: str) -> tuple[Any, Codec]:
-    """Return a model and its codec from a folder or a hub, with the markers among its tokens."""
+@dataclass(frozen=True, slots=True)
+class LayoutChoice:
+    """The layout that a configuration asks for, which may depend on the model's family."""
+
+    version: int = 0
+    """0: 1 for our own backbone, which was pretrained on it, else 2."""
+    speakers: bool = False
+
+    def of_model(self, config: Any) -> Layout:
+        """Return the layout for a model."""
+        own = getattr(config, "model_type", "") == TeoConfig.model_type
+        return Layout(self.version or (1 if own else 2), self.speakers)
+
+
+PLAIN_CHOICE = LayoutChoice(PLAIN.version)
+
+
+def load_base(name: str, layout: LayoutChoice = PLAIN_CHOICE) -> tuple[Any, Codec]:
+    """Return a model and its codec from a folder or a hub, with the markers of its layout among its tokens."""
     import transformers
 
     register_backbone()
@@ -27,7 +47,7 @@ def load_base(name: str) -> tuple[Any, Codec]:
     tokenizer = load_tokenizer(name)
     if (path / BYTES).is_file():
         stored = load_bytes(path)
-        return stored, make_ready(stored, tokenizer)
+        return stored, make_ready(stored, tokenizer, layout.of_model(stored.config))
     try:
         # Full precision whatever the file's: fine-tuning in 16-bit weights loses small updates.
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(name), dtype=torch.float32)
@@ -35,14 +55,14 @@ def load_base(name: str) -> tuple[Any, Codec]:
         raise ModelError(
             f"{name}: expected a sequence-to-sequence model such as BART, T5 or Marian ({first_line(error)})"
         ) from error
-    return model, make_ready(model, tokenizer)
+    return model, make_ready(model, tokenizer, layout.of_model(model.config))
 
 
-def make_ready(model: Any, tokenizer: Any) -> Codec:
+def make_ready(model: Any, tokenizer: Any, layout: Layout = PLAIN) -> Codec:
     """Return the codec of a model, with embeddings for every token and generation set to plain greedy."""
     import transformers
 
-    codec = Codec(tokenizer, model.config)
+    codec = Codec(tokenizer, model.config, layout)
     if len(codec) > model.get_input_embeddings().weight.shape[0]:
         try:
             model.resize_token_embeddings(len(codec))

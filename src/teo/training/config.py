@@ -59,6 +59,11 @@ class ModelSettings:
     """Tokens that a decoder may write; training rows with longer targets are left out and counted."""
     dropout: float = -1.0
     """Dropout of our own backbone in this run; below 0: as the model has it."""
+    layout: Literal[0, 1, 2] = 0
+    """Layout of sources: 1 has [SEP] after every turn, 2 has it only before and after the utterance and [T] between
+    turns, as in the paper; 0: 1 for our own backbone, which was pretrained on it, else 2."""
+    speakers: bool = False
+    """Put a mark before each turn that says who said it: the user or the other one."""
     random: RandomModel = field(default_factory=RandomModel)
     """The small model of base = "random"."""
 

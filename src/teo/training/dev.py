@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
@@ -49,7 +49,7 @@ class Decoding:
             batch_size=self.batch_size,
             max_new_tokens=self.target_limit,
         )
-        return Stages({role: Stage(generator, PROMPTS[role] if shared else ()) for role in roles}, order)
+        return Stages({role: Stage(generator, PROMPTS[role] if shared else ()) for role in roles}, order, codec.layout)
 
     def run(self, predict: Callable[[list[int]], Sequence[T]], count: int) -> list[T]:
         """Return what `predict` gives for the rows of these numbers, in order; every process predicts its share."""
@@ -122,7 +122,7 @@ def propose_operations(stages: Stages, rows: Sequence[Row], decoding: Decoding) 
     """Return the operations that stage 1 proposes for each row."""
 
     def run(numbers: list[int]) -> list[Operations]:
-        fitted = [fit_dialogue(stages.first.generator, rows[k].dialogue)[0] for k in numbers]
+        fitted = [fit_dialogue(stages.first.generator, rows[k].dialogue, layout=stages.layout)[0] for k in numbers]
         return [proposal.operations for proposal in propose(stages, fitted)]
 
     return decoding.run(run, len(rows))
@@ -132,7 +132,7 @@ def replace_first(dialogue: Dialogue, operations: Operations) -> tuple[Dialogue,
     """Return what the second stage of TEO-RFIS reads: the utterance after the replacements, and the insertions."""
     replaced = apply_replacements(operations, dialogue.utterance).apply(dialogue.utterance)
     insertions = tuple(operation for operation in operations if operation.is_insertion)
-    return Dialogue(dialogue.history, replaced), insertions
+    return replace(dialogue, utterance=replaced), insertions
 
 
 def same_operations(proposed: Sequence[Operation], gold: Sequence[Operation], order: Order = "position") -> bool:

@@ -15,7 +15,17 @@ from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, Insert, Operation, Order
 from teo.errors import DataError
-from teo.layouts import Marker, Pieces, Truncation, fit_history, operation_pieces, stage1_source, stage2_source
+from teo.layouts import (
+    PLAIN,
+    Layout,
+    Marker,
+    Pieces,
+    Truncation,
+    fit_history,
+    operation_pieces,
+    stage1_source,
+    stage2_source,
+)
 from teo.placement import placed_pieces
 from teo.training.config import PerturbationSettings
 from teo.training.perturbation import noise_source, perturb_operations
@@ -40,20 +50,22 @@ class Example:
     """Operations that follow the dialogue in the source; None where a role reads none."""
     prompt: Pieces
     target: Pieces
+    layout: Layout = PLAIN
 
     @property
     def source(self) -> Pieces:
         """What the encoder reads."""
         if self.operations is None:
-            return stage1_source(self.dialogue)
-        return stage2_source(self.dialogue, self.operations)
+            return stage1_source(self.dialogue, self.layout)
+        return stage2_source(self.dialogue, self.operations, self.layout)
 
     def fit(
         self, encode: Callable[[Pieces], list[int]], measure: Callable[[str], int], limit: int
     ) -> tuple[Example, Truncation]:
         """Return the example with its history cut until its source fits, as in prediction, and what was left out."""
         bare = replace(self, dialogue=Dialogue((), self.dialogue.utterance))
-        dialogue, truncation = fit_history(self.dialogue, measure, limit - len(encode(bare.source)))
+        room, beside = limit - len(encode(bare.source)), self.layout.turn_tokens
+        dialogue, truncation = fit_history(self.dialogue, lambda turn: measure(turn) + beside, room)
         return replace(self, dialogue=dialogue), truncation
 
 
@@ -68,6 +80,7 @@ class ExampleMaker:
     predicted: Mapping[str, tuple[Operation, ...]] = field(default_factory=dict)
     """Stage 1's operations by row id, for perturbation.operations = "predicted"."""
     seed: int = 0
+    layout: Layout = PLAIN
 
     @property
     def prompt(self) -> Pieces:
@@ -78,19 +91,19 @@ class ExampleMaker:
         """Return a row's example without noise; stage 2 reads the operations given, else the gold ones."""
         prompt, gold = self.prompt, script.operations
         if self.role == "stage1":
-            return Example(row.dialogue, None, prompt, operation_pieces(gold, self.order))
+            return Example(row.dialogue, None, prompt, operation_pieces(gold, self.order), self.layout)
         if self.role == "fast":
-            return Example(row.dialogue, None, prompt, placed_pieces(script, row.dialogue.utterance))
+            return Example(row.dialogue, None, prompt, placed_pieces(script, row.dialogue.utterance), self.layout)
         if self.role == "fused":
             target = (*operation_pieces(gold, self.order), Marker.SEP, row.rewrite)
-            return Example(row.dialogue, None, prompt, target)
+            return Example(row.dialogue, None, prompt, target, self.layout)
         if self.role == "direct":
-            return Example(row.dialogue, None, prompt, (row.rewrite,))
+            return Example(row.dialogue, None, prompt, (row.rewrite,), self.layout)
         dialogue = row.dialogue
         if self.role == "rfis":
             dialogue, gold = replacements_made(row.dialogue, script)
         shown = operation_pieces(gold if operations is None else operations, self.order)
-        return Example(dialogue, shown, prompt, (row.rewrite,))
+        return Example(dialogue, shown, prompt, (row.rewrite,), self.layout)
 
     def training_examples(self, row: Row, script: EditScript, epoch: int, copy: int = 0) -> tuple[Example, ...]:
         """Return what a row teaches in an epoch; copies of a row get noise of their own.
@@ -121,7 +134,7 @@ class ExampleMaker:
             return None
         # The rewrite is learned after wrong operations too, but writing wrong operations is not: they are prompt.
         noisy = operation_pieces(self._perturb(gold, dialogue, rng), self.order)
-        return Example(dialogue, None, (*self.prompt, *noisy, Marker.SEP), (row.rewrite,))
+        return Example(dialogue, None, (*self.prompt, *noisy, Marker.SEP), (row.rewrite,), self.layout)
 
     def _perturb(
         self, operations: Sequence[Operation], dialogue: Dialogue, rng: random.Random
@@ -140,4 +153,4 @@ def replacements_made(dialogue: Dialogue, script: EditScript) -> tuple[Dialogue,
     """Return the dialogue with the script's replacements made, and the insertions that are left (TEO-RFIS)."""
     made = EditScript(tuple(edit for edit in script if not isinstance(edit, Insert)))
     left = tuple(operation for operation in script.operations if operation.is_insertion)
-    return Dialogue(dialogue.history, made.apply(dialogue.utterance)), left
+    return replace(dialogue, utterance=made.apply(dialogue.utterance)), left

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from transformers.utils import logging as transformers_logging
 
 from teo.edits import Operation
 from teo.errors import ConfigError, TeoError
+from teo.layouts import Layout
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import choose_device, learned_positions
-from teo.training.backbones import build_random, load_base
+from teo.training.backbones import LayoutChoice, build_random, load_base
 from teo.training.batches import ExampleDataset
 from teo.training.config import RANDOM, TrainConfig
 from teo.training.curves import draw_curves
@@ -59,6 +60,7 @@ class Run:
             transformers_logging.disable_progress_bar()
         self.config = config
         self.device = choose_device(config.device)
+        self.layout = LayoutChoice(config.model.layout, config.model.speakers)
         self.output = Path(config.output)
         self.work = self.output / WORK
         join_process_group(self.device)
@@ -73,7 +75,7 @@ class Run:
         """Train what is not trained yet, then describe the whole in teo.json."""
         config = self.config
         if config.model.stage1 and self.main:
-            adopt_stage1(Path(config.model.stage1), self.output / "stage1")
+            adopt_stage1(Path(config.model.stage1), self.output / "stage1", self.layout)
         wait_for_all()
         groups = {SHARED: config.roles} if config.shared else {role: (role,) for role in config.roles}
         for name, roles in groups.items():
@@ -81,11 +83,18 @@ class Run:
                 self._train_group(name, roles)
             self.result.groups[name] = GroupResult.read(self.work / name)
         if self.main:
-            describe(self.output, config, groups, self.result.em)
+            describe(self.output, config, groups, self.result.em, self._own_layout(groups))
             for name in groups:
                 drop_checkpoints(self.work / name)
         wait_for_all()
         return self.result
+
+    def _own_layout(self, groups: Iterable[str]) -> Layout:
+        """Return the layout that the finished weights were trained with."""
+        import transformers
+
+        folder = self.output / next(iter(groups))
+        return self.layout.of_model(transformers.AutoConfig.from_pretrained(str(folder)))
 
     def _read_rows(self) -> RunRows:
         """Return the rows; the main process writes the record once they are read."""
@@ -107,7 +116,7 @@ class Run:
         set_seed(config.seed)
         model, codec = self._start(name)
         predicted = self._predicted_for_training(roles)
-        makers = [self._maker(role, predicted) for role in roles]
+        makers = [self._maker(role, codec.layout, predicted) for role in roles]
         if config.packed:
             check_packed(config, model, distributed_rank()[1])
         dataset = ExampleDataset(
@@ -170,10 +179,10 @@ class Run:
         """Return the model that a set of weights starts from: stage 1's for stage 2 (section 3.4), else the base."""
         stage1 = self.output / "stage1"
         if name in _FROM_STAGE1 and stage1.is_dir():
-            return load_base(str(stage1))
+            return load_base(str(stage1), self.layout)
         base, dropout = self.config.model.base, self.config.model.dropout
         if base != RANDOM:
-            model, codec = load_base(base)
+            model, codec = load_base(base, self.layout)
             if dropout >= 0:
                 if not hasattr(model, "set_dropout"):
                     raise ConfigError(
@@ -186,9 +195,11 @@ class Run:
             model, codec = build_random(self.config.model.random, self.rows.texts, self.config.seed)
             save_weights(model, codec, folder)
         wait_for_all()
-        return load_base(str(folder))
+        return load_base(str(folder), self.layout)
 
-    def _maker(self, role: str, predicted: Mapping[str, tuple[Operation, ...]] | None = None) -> ExampleMaker:
+    def _maker(
+        self, role: str, layout: Layout, predicted: Mapping[str, tuple[Operation, ...]] | None = None
+    ) -> ExampleMaker:
         config = self.config
         return ExampleMaker(
             role=role,
@@ -197,6 +208,7 @@ class Run:
             perturbation=config.perturbation,
             predicted=predicted or {},
             seed=config.seed,
+            layout=layout,
         )
 
     def _decoding(self) -> Decoding:
@@ -236,7 +248,7 @@ class Run:
         rows = self.rows.train if split == "train" else self.rows.dev
         if not path.is_file():
             logger.info("stage1: predicting operations for %d %s rows", len(rows), split)
-            model, codec = load_base(str(self.output / "stage1"))
+            model, codec = load_base(str(self.output / "stage1"), self.layout)
             stages = self._decoding().stages(model, codec, ("stage1",), order=self.config.order)
             proposals = propose_operations(stages, rows, self._decoding())
             if self.main:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
 
 
 def join_process_group(device: str) -> None:
-    """Join the other processes of a launcher; alone there is nothing to join."""
-    from accelerate import PartialState
-
+    """Join the other processes of a launcher; alone there is nothing to join, and no accelerate is needed."""
+    try:
+        from accelerate import PartialState
+    except ModuleNotFoundError:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise
+        return
     PartialState(cpu=device == "cpu")
 
 

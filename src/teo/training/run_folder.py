@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from teo.errors import ConfigError, ModelError
+from teo.layouts import Layout
 from teo.loading import ModelFolder, Role
+from teo.training.backbones import LayoutChoice
 from teo.training.config import TrainConfig
 from teo.training.examples import PROMPTS
 from teo.training.record import RECORD, require_same
@@ -42,18 +44,31 @@ def open_folder(output: Path, config: TrainConfig, *, resume: bool) -> None:
             shutil.rmtree(output / name, ignore_errors=True)
 
 
-def adopt_stage1(source: Path, target: Path) -> None:
-    """Copy the stage 1 of a trained model, unless it was copied before."""
-    roles = ModelFolder.load(source).roles
+def adopt_stage1(source: Path, target: Path, layout: LayoutChoice) -> None:
+    """Copy the stage 1 of a trained model, unless it was copied before; one of another layout is refused."""
+    import transformers
+
+    stored = ModelFolder.load(source)
+    roles = stored.roles
     if "stage1" not in roles or roles["stage1"].prompt:
         raise ModelError(f"{source}: expected a stage 1 with weights of its own, found {', '.join(roles)}")
+    config = transformers.AutoConfig.from_pretrained(str(source / roles["stage1"].folder))
+    if layout.of_model(config) != stored.layout:
+        raise ConfigError(
+            f"model.layout: expected that of {source} (version {stored.layout.version}, speakers "
+            f"{str(stored.layout.speakers).lower()}), since its stage 1 is taken; set the same or train stage 1 here"
+        )
     if not target.is_dir():
         with whole_folder(target) as folder:
             shutil.copytree(source / roles["stage1"].folder, folder, dirs_exist_ok=True)
 
 
 def describe(
-    output: Path, config: TrainConfig, groups: Mapping[str, Sequence[str]], dev_em: Mapping[str, float]
+    output: Path,
+    config: TrainConfig,
+    groups: Mapping[str, Sequence[str]],
+    dev_em: Mapping[str, float],
+    layout: Layout,
 ) -> None:
     """Write teo.json: the weights and the prompt of each role, and the pipeline that a rewriter runs by default."""
     roles = {
@@ -70,5 +85,6 @@ def describe(
         order=config.order,
         source_limit=config.model.source_limit,
         variant="teo" if first == "stage2" else first,
+        layout=layout,
         extra={"dev_em": dict(dev_em), "data": [settings.name for settings in config.data]},
     ).save(output)
