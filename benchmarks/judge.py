@@ -249,6 +249,8 @@ def _beside(options: argparse.Namespace, verb: str, names: Iterable[str]) -> Non
     for name, process in running.items():
         status = process.wait()
         if status:
+            for other in running.values():
+                other.terminate()
             log_text = (options.out / f"{verb}-{name}.log").read_text(encoding="utf-8")
             raise TeoError(f"{verb} {name}: expected exit status 0, found {status}; its log ends:\n{log_text[-2000:]}")
     seconds = {**_read_times(options.out), verb: round(time.monotonic() - began, 1)}

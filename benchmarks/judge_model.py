@@ -92,7 +92,8 @@ class Judge(nn.Module):
             language = -self.backbone.label_scores(states, encoded, source, mask, batch["labels"])
             language = language.sum() / (batch["labels"] != IGNORED).sum().clamp(min=1)
         known = batch["scores"] if self.settings.scores else torch.zeros_like(batch["scores"])
-        logits = self.head(self.body(torch.cat((last, pooled, known / 10), -1)))[..., 0].float() + known @ self.prior
+        logits = self.head(self.body(torch.cat((last, pooled, known / 10), -1)))[..., 0].float()
+        logits = logits + (known * self.prior).sum(-1)  # no matrix product, which half precision would round
         best = known.masked_fill(~there[..., None], LEAST_SCORE).amax(1)
         none = self.none(torch.cat((dialogue, best / 10), -1)).float()
         scores = torch.cat((none, logits.masked_fill(~there, -1e4)), 1).log_softmax(-1)
@@ -178,10 +179,11 @@ def fit(judge: Judge, items: Sequence[Item], device: torch.device, seed: int = 0
     """Fit a judge to rows, and yield the mean loss of each epoch after it."""
     settings = judge.settings
     judge.to(device)
-    shares = {"backbone": 1.0, "prior": PRIOR_RATE}
+    head = (judge.pool, judge.none, judge.body, judge.head)
     groups = [
-        {"params": [weight], "share": shares.get(name.split(".")[0], HEAD_RATE)}
-        for name, weight in judge.named_parameters()
+        {"params": list(judge.backbone.parameters()), "share": 1.0},
+        {"params": [weight for part in head for weight in part.parameters()], "share": HEAD_RATE},
+        {"params": [judge.prior], "share": PRIOR_RATE},
     ]
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=DECAY, fused=device.type == "cuda")
     orders = [batches(items, settings.reads, random.Random(f"{seed}/{epoch}")) for epoch in range(settings.epochs)]
