@@ -64,7 +64,7 @@
       article.append(turns);
     }
     if (row.changes) article.append(rewriteOf(row));
-    else if (row.utterance) article.append(make("p", row.utterance, "rewrite"));
+    else if (row.utterance) article.append(make("p", `${row.utterance} (its rewrite is not stored)`, "rewrite"));
     if (row.reference && !row.right) article.append(make("p", `reference: ${row.reference}`, "soft"));
     if (row.operations) article.append(make("p", `operations: ${row.operations}`, "soft"));
     return article;
