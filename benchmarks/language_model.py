@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -90,9 +92,6 @@ def _figures(evaluation: Evaluation, spent: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _machine() -> str:
-    import os
-    import platform
-
     return f"{platform.machine()}, {os.cpu_count()} cores, shared with other work"
 
 

