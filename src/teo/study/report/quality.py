@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from teo.data.stats import dataset_stats
@@ -79,7 +81,7 @@ def show_stages(source: Source) -> Section:
         "E2C: the share of wrong operations that still end in a right rewrite. C2E: the share of right operations that "
         "end in a wrong one. In percent."
     )
-    drawn = source.draw("stages", "rows by whether operations and rewrite are right", lambda at: draw_stages(flows, at))
+    drawn = source.draw("stages", "rows by whether operations and rewrite are right", partial(draw_stages, flows))
     head = ["dataset", "system", "rows", "stage-1 EM", "E2C", "C2E", "final EM"]
     body = f"{text}\n\n{drawn}\n\n{table(head, rows, 'llrrrrr')}"
     return Section("stages", "What does stage 2 make of stage 1?", body)
@@ -110,7 +112,7 @@ def show_noise(source: Source) -> Section:
     if len(points) < 2:
         raise MissingPartError("EM against prob_p was not measured; run teo reproduce figure3")
     ems = {value: (measured.mean("em") or 0.0, measured.interval) for value, measured in points.items()}
-    drawn = source.draw("prob_p", "EM on REWRITE against prob_p", lambda at: draw_prob_p(ems, PAPER_PROB_P, at))
+    drawn = source.draw("prob_p", "EM on REWRITE against prob_p", partial(draw_prob_p, ems, PAPER_PROB_P))
     rows = []
     for value, (em, around) in ems.items():
         interval = "-" if around is None else f"{percent(around.low)} to {percent(around.high)}"
@@ -123,7 +125,7 @@ def show_noise(source: Source) -> Section:
     return Section("noise", "How much noise should stage 2 be trained with?", body)
 
 
-def _sweep_files(source: Source, value: float) -> list[Any]:
+def _sweep_files(source: Source, value: float) -> list[Path]:
     """Return the stored evaluations of a prob_p, those of the first base that has any."""
     run = sweep_run(value, "rewrite", 0)
     for base in sorted((source.results / "reproduce").glob("*")):
@@ -164,7 +166,7 @@ def show_errors(source: Source) -> Section:
             rows.append([title, f"{errors['rows']:,}", *shares, *needed])
     if not faults:
         raise MissingPartError(f"no errors are stored; expected {EMBEDDED}/DATASET-test-fast.json of teo evaluate")
-    drawn = source.draw("errors", "wrong rewrites by what is wrong with them", lambda at: draw_errors(faults, at))
+    drawn = source.draw("errors", "wrong rewrites by what is wrong with them", partial(draw_errors, faults))
     head = ["dataset", "wrong rows", "insertion at fault", "replacement at fault", "insertions, %"]
     head += [f"needed: {kind}" for kind in ("nothing", "insertion", "replacement", "both")]
     text = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _RACE = {
 }
 """Systems of the race whose quality is stored, and where."""
 _PAPER_SHAPE = "two-pass BART-base, transformers fp32, 1 thread"
+_MRR = "mean reciprocal rank, with its 95% interval"
 _COVERAGES = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -39,7 +41,7 @@ def show_confidence(source: Source) -> Section:
             f"A confidence of 0.8 should mean right in 80 of 100 rows. Here the two differ by "
             f"{100 * stored['calibration_error']:.1f} points on average ({stored['rows']:,} development rows, each "
             "judged by a curve fitted to other rows).",
-            source.draw("reliability", "share of right rewrites by confidence", lambda at: draw_reliability(bins, at)),
+            source.draw("reliability", "share of right rewrites by confidence", partial(draw_reliability, bins)),
         ]
     curves: dict[str, list[RiskPoint]] = {}
     for dataset, title in PAPER_DATASETS.items():
@@ -55,7 +57,7 @@ def show_confidence(source: Source) -> Section:
         parts += [
             "Answer only the surest rows, and fewer are wrong: the share of wrong rewrites, in percent, when the model "
             "answers a part of the test rows (fast, by its own probability). The area is the mean over all parts.",
-            source.draw("risk", "wrong rewrites by the share of rows answered", lambda at: draw_risks(curves, at)),
+            source.draw("risk", "wrong rewrites by the share of rows answered", partial(draw_risks, curves)),
             table(head, rows_shown, "lrrrrr"),
         ]
     if not parts:
@@ -81,7 +83,7 @@ def show_latency(source: Source) -> Section:
         rows = [[plain(point.name), f"{point.milliseconds:.1f}", f"{point.em:.1f}"] for point in points]
         parts += [
             f"### {title}",
-            source.draw(f"latency-{dataset}", f"EM against latency on {title}", _drawer(points)),
+            source.draw(f"latency-{dataset}", f"EM against latency on {title}", partial(draw_latencies, points)),
             table(["system", "ms for a rewrite", "EM, %"], rows, "lrr"),
             f"Measured on {plain(stored['facts']['machine'])}, one thread, a row at a time.",
         ]
@@ -92,10 +94,6 @@ def show_latency(source: Source) -> Section:
         "of its shape, and takes its EM from the paper."
     )
     return Section("latency", "What does quality cost in time?", "\n\n".join([text, *parts]))
-
-
-def _drawer(points: Sequence[Point]) -> Any:
-    return lambda at: draw_latencies(points, at)
 
 
 def _points(source: Source, dataset: str, stored: Mapping[str, Any]) -> list[Point]:
@@ -161,7 +159,7 @@ def show_retrieval(source: Source) -> Section:
             f"### {plain(file.parent.name)}",
             f"{stored['questions']:,} questions, {stored['documents']:,} documents; documents of a question's own "
             f"history are {said} the ranking.",
-            source.draw(place, "MRR of each kind of query", _bars(values)),
+            source.draw(place, "MRR of each kind of query", partial(draw_intervals, values, _MRR)),
             table(["query", "MRR", "recall@10", "NDCG@3", "better, %", "worse, %"], rows, "lrrrrr"),
         ]
     if not parts:
@@ -171,10 +169,6 @@ def show_retrieval(source: Source) -> Section:
         "rewrites fused), and rewritten by a person (gold). Higher is better."
     )
     return Section("retrieval", "Does it help search?", "\n\n".join([text, *parts]))
-
-
-def _bars(values: Mapping[str, tuple[float, Interval]]) -> Any:
-    return lambda at: draw_intervals(values, "mean reciprocal rank, with its 95% interval", at)
 
 
 def show_judging(source: Source) -> Section:
@@ -190,7 +184,7 @@ def show_judging(source: Source) -> Section:
             f"### {plain(names[0])} against {plain(names[1])}",
             f"{stored['drawn']} items, {plan['raters']} raters, blind. Agreement of the raters (Fleiss' kappa): "
             f"{'-' if kappa is None else f'{kappa:.2f}'}. Sign test over items: p = {stored['sign_test']['p']:.3f}.",
-            source.draw(place, "wins, ties and losses", _votes(tallies, names)),
+            source.draw(place, "wins, ties and losses", partial(draw_bars, tallies, names)),
         ]
     if not parts:
         raise MissingPartError(
@@ -206,10 +200,6 @@ def _tally(stored: Mapping[str, Any]) -> Tally:
 def _outcome(stored: Mapping[str, Any]) -> Outcome:
     around = stored["interval"]
     return Outcome(stored["count"], stored["share"], Interval(**around) if around else None)
-
-
-def _votes(tallies: Mapping[str, Tally], names: tuple[str, str]) -> Any:
-    return lambda at: draw_bars(tallies, names, at)
 
 
 def _read(file: Path) -> dict[str, Any]:
