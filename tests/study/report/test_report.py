@@ -17,11 +17,15 @@ pytest.importorskip("markdown_it", reason="pip install 'teo[report]'")
 from judged_files import make_lines, write_lines
 from teo.cli.app import app
 from teo.errors import InputError
+from teo.evaluation.storing import read_right
 from teo.study.judging.items import draw_study
 from teo.study.judging.report import report_study
 from teo.study.judging.votes import Vote, VoteStore
 from teo.study.report.make import SECTIONS, ReportRequest, write_report
 from teo.study.report.predictions import Shown, read_predictions, split_changes
+from teo.study.report.section import Source
+from teo.study.report.studies import compare_llm
+from teo.study.stored import read_published
 
 RESULTS = Path(__file__).resolve().parents[3] / "results"
 NASTY = "</script><script>document.title='bad'</script><img src=x onerror=alert(1)>"
@@ -146,6 +150,23 @@ def test_studies_that_were_made_are_shown(tmp_path: Path) -> None:
     assert re.search(r"\| 0\.2 \| 50\.0 \| .+ \| 1 \|\n\| 0\.6 \| 100\.0 \|", markdown), "teo is prob_p 0.6"
     assert "### up against down" in markdown
     assert "| TASK | small | 2 | 50.0 | 10.0 to 90.0 | 1.50 | 2.00 | 7 | 3 |" in markdown
+
+
+def test_the_studies_page_shows_the_stored_comparison_with_a_language_model() -> None:
+    stored = json.loads((RESULTS / "llm" / "comparison.json").read_text(encoding="utf-8"))
+    source = Source(RESULTS, RESULTS, read_published(RESULTS / "published.json"), ())
+    assert compare_llm(source, stored) in (RESULTS.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+
+
+def test_stored_rows_of_the_language_model_are_those_of_ours() -> None:
+    """EM is compared on equal rows, and what is stored gives the EM that the comparison says."""
+    stored = json.loads((RESULTS / "llm" / "comparison.json").read_text(encoding="utf-8"))
+    for dataset, systems in stored["datasets"].items():
+        rows = {name: read_right(next((RESULTS / "llm" / name).glob(f"{dataset}-test-*.json"))) for name in systems}
+        first, second = rows.values()
+        assert list(first) == list(second)
+        for name, right in rows.items():
+            assert sum(right.values()) / len(right) == pytest.approx(systems[name]["em"]), (dataset, name)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from teo.study.report.section import EMBEDDED, PAPER_DATASETS, MissingPartError,
 _RACE = {
     "teo fast, int8, 1 thread": ("default", "fast"),
     "teo fused, int8, 1 thread": ("default", "fused"),
-    "teo, transformers fp32, 1 thread": ("default-fp32", "fast"),
 }
 """Systems of the race whose quality is stored, and where."""
 _PAPER_SHAPE = "two-pass BART-base, transformers fp32, 1 thread"
@@ -118,7 +117,7 @@ def show_language_model(source: Source) -> Section:
     text = (
         f"{plain(stored['model'])} with {stored['shots']} examples in the prompt, beside the embedded model (fast, "
         f"without a threshold) on the same rows in the same run. {plain(stored['machine'])}: the ratio of the times is "
-        "worth quoting, not the times."
+        f"worth quoting, not the times. Fields of each request: `{json.dumps(stored['body'])}`."
     )
     return Section("language-model", "Would a language model do better?", f"{text}\n\n{compare_llm(source, stored)}")
 
