@@ -135,7 +135,7 @@ def compare_llm(source: Source, stored: Mapping[str, Any]) -> str:
             rows.append([title, shown, str(figures["rows"]), percent(figures["em"]), around, *seconds, *tokens])
         for row in source.published:
             if row.dataset == dataset and row.system == "GPT-4" and row.metrics.get("em") is not None:
-                rows.append([title, "GPT-4, as the paper prints it", "2,000", f"{row.metrics['em']:.1f}", *["-"] * 5])
+                rows.append([title, "GPT-4, as the paper prints it", "-", f"{row.metrics['em']:.1f}", *["-"] * 5])
     head = ["dataset", "system", "rows", "EM", "95% interval", "median, s", "95% within, s", "prompt tokens", "answer"]
     return table([*head[:-1], "answer tokens"], rows, "llrrlrrrr")
 
