@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from result_files import read_published
 from results_page import main, render
 from teo.errors import InputError
+from teo.study.stored import read_published
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT.parent / "shared" / "paper" / "teo.tex"

@@ -21,6 +21,7 @@ from teo.cli.label import label
 from teo.cli.mcp import mcp
 from teo.cli.output import prepare_streams, show_warnings, silence, write_line
 from teo.cli.pretrain import pretrain
+from teo.cli.report import report
 from teo.cli.reproduce import reproduce
 from teo.cli.retrieval import retrieval
 from teo.cli.rewrite import rewrite
@@ -38,7 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (
-    *(rewrite, demo, score, evaluate, judge, calibrate, retrieval, serve, mcp),
+    *(rewrite, demo, score, evaluate, judge, calibrate, retrieval, report, serve, mcp),
     *(train, reproduce, label, average, export, build, pretrain, base),
 ):
     app.command(verb.__name__)(verb)

@@ -114,4 +114,7 @@ def _serve(store: VoteStore, host: str, port: int, *, allow_anonymous: bool) -> 
         f"{len(store.study.items)} items for {plan.raters} raters: each opens {address_of(host, port)} "
         "(Ctrl+C stops; the same command goes on)"
     )
-    uvicorn.run(create_app(store), host=host, port=port, log_level="warning", access_log=False, server_header=False)
+    settings = uvicorn.Config(
+        create_app(store), host=host, port=port, log_level="warning", access_log=False, server_header=False
+    )
+    uvicorn.Server(settings).run()  # uvicorn.run would hide that Ctrl+C ended it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -136,6 +137,20 @@ def test_a_killed_server_keeps_every_vote_it_answered(
         assert httpx.put(f"{url}/api/raters", json={"name": "Ann"}).json()["next"] == (
             len(stored) + 1 if len(stored) < 20 else None
         )
+
+
+def test_an_interrupt_is_status_130_and_votes_are_kept(
+    files: tuple[Path, Path], tmp_path: Path, start_judging: Callable[..., Any]
+) -> None:
+    out = tmp_path / "j"
+    with start_judging(*files, "--out", out, "--sample", 6, "--raters", 1, "--port", 0) as (url, process):
+        httpx.put(f"{url}/api/raters", json={"name": "Ann"}).raise_for_status()
+        httpx.put(f"{url}/api/raters/1/items/1", json={"choice": "first"}).raise_for_status()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert len(VoteStore.open(out).votes()) == 1
 
 
 # ---- in a browser ----

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from teo.errors import MissingExtraError
-from teo.files import write_whole
+from teo.evaluation.plots import make_figure, save_figure
 from teo.study.judging.agreement import Tally
 
 # Told apart by the colour-blind; hatches tell them apart in print.
@@ -16,13 +15,8 @@ _NARROW = 0.07
 
 
 def draw_bars(tallies: Mapping[str, Tally], names: tuple[str, str], path: Path) -> None:
-    """Write a PNG with a bar of win, tie and loss for each tally, from the top in their order."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("drawing the bars", "matplotlib", "plots") from None
-    figure = Figure(figsize=(6.4, 1.2 + 0.45 * len(tallies)), layout="constrained")
-    axes = figure.add_subplot()
+    """Write a picture with a bar of win, tie and loss for each tally, from the top in their order."""
+    figure, axes = make_figure("drawing the bars", 6.4, 1.2 + 0.45 * len(tallies))
     labels = (f"{names[0]} wins", "tie", f"{names[1]} wins")
     positions = range(len(tallies))
     left = [0.0] * len(tallies)
@@ -39,4 +33,4 @@ def draw_bars(tallies: Mapping[str, Tally], names: tuple[str, str], path: Path) 
     axes.invert_yaxis()
     axes.set(xlim=(0, 1), xlabel="share")
     figure.legend(loc="outside upper center", ncols=3, fontsize=8, frameon=False)
-    write_whole(path, lambda beside: figure.savefig(beside, dpi=150, format="png"))
+    save_figure(figure, path)

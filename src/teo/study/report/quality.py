@@ -1,0 +1,177 @@
+"""Sections on quality: the paper's tables, what the stages do, the share of noise, the datasets, the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from teo.data.stats import dataset_stats
+from teo.errors import InputError
+from teo.evaluation.markdown import percent, plain, table
+from teo.metrics.breakdown import KINDS
+from teo.metrics.flow import StageFlow
+from teo.study.comparison import compare, say_below
+from teo.study.experiments import PAPER_PROB_P, PROB_PS, TEO, sweep_run
+from teo.study.measured import Measured
+from teo.study.report.figures import draw_errors, draw_prob_p, draw_stages
+from teo.study.report.section import EMBEDDED, PAPER_DATASETS, MissingPartError, Section, Source
+from teo.study.stored import Stored
+from teo.study.tables import format_statistics
+
+_CELLS = ("right_right", "right_wrong", "wrong_right", "wrong_wrong")
+_TWO_STAGES = ("teo", "fused", "fast")
+"""Variants with operations, the one closest to the paper first."""
+
+
+def summarise(source: Source) -> Section:
+    """Return what to know first: how often the embedded model is right, beside the best that was published."""
+    rows = []
+    for dataset, title in PAPER_DATASETS.items():
+        printed = [row for row in source.published if row.dataset == dataset and row.metrics.get("em") is not None]
+        fair = [row for row in printed if "Gold" not in row.system]
+        best = max(fair, key=lambda row: row.metrics["em"] or 0.0, default=None)
+        bare, kept = (source.tested(dataset, EMBEDDED, name) for name in ("fast", "fast+threshold"))
+        if not bare:
+            continue
+        ours = [percent(bare[0].metrics.em), percent(kept[0].metrics.em) if kept else "-"]
+        theirs = f"{best.metrics['em']:.1f} ({plain(best.system)})" if best else "-"
+        rows.append([title, f"{bare[0].metrics.n:,}", *ours, theirs])
+    if not rows:
+        raise MissingPartError(f"no evaluation of the embedded model; expected {EMBEDDED}/DATASET-test-fast.json")
+    head = ["test set", "rows", "embedded model", "with its threshold", "best published"]
+    text = (
+        "EM in percent: the share of rewrites that equal the reference. With its threshold, as `teo rewrite` runs, the "
+        "model keeps an utterance where it is not sure."
+    )
+    return Section("summary", "How good is it?", f"{table(head, rows, 'lrrrr')}\n\n{text}")
+
+
+def show_tables(source: Source) -> Section:
+    """Return tables 2 to 4, every published row and ours."""
+    parts = ["In percent. **Bold** rows are ours, all others as printed; a dash means not printed. Intervals are 95%."]
+    for number, (dataset, title) in enumerate(PAPER_DATASETS.items(), start=2):
+        theirs = [row for row in source.published if row.dataset == dataset]
+        tested = source.tested(dataset)
+        if theirs or tested:
+            parts += [f"### Table {number}: {title}", compare(theirs, tested), *say_below(theirs, tested)]
+    if len(parts) == 1:
+        raise MissingPartError("neither published results nor evaluations of TASK, REWRITE or RES200K are stored")
+    return Section("tables", "How does it compare with published systems?", "\n\n".join(parts))
+
+
+def show_stages(source: Source) -> Section:
+    """Return what stage 2 makes of right and wrong operations, beside the paper's table 5."""
+    rows: list[list[str]] = []
+    flows: dict[str, StageFlow] = {}
+    for dataset, title in PAPER_DATASETS.items():
+        for row in source.published:
+            if row.dataset == dataset and row.metrics.get("stage1_em") is not None:
+                printed = [f"{row.metrics[name]:.1f}" for name in ("stage1_em", "e2c", "c2e", "em")]
+                rows.append([title, f"paper, {plain(row.system)}", "", *printed])
+        for stored in _with_flow(source, dataset):
+            flow = _flow_of(stored)
+            flows[f"{title}, {stored.name}"] = flow
+            rates = map(percent, (flow.stage1_em, flow.e2c, flow.c2e, flow.final_em))
+            rows.append([title, f"**{plain(stored.name)}**", f"{flow.n:,}", *rates])
+    if not flows:
+        raise MissingPartError("no evaluation with operations; run teo evaluate --variant fused or teo, and store it")
+    text = (
+        "E2C: the share of wrong operations that still end in a right rewrite. C2E: the share of right operations that "
+        "end in a wrong one. In percent."
+    )
+    drawn = source.draw("stages", "rows by whether operations and rewrite are right", partial(draw_stages, flows))
+    head = ["dataset", "system", "rows", "stage-1 EM", "E2C", "C2E", "final EM"]
+    body = f"{text}\n\n{drawn}\n\n{table(head, rows, 'llrrrrr')}"
+    return Section("stages", "What does stage 2 make of stage 1?", body)
+
+
+def _with_flow(source: Source, dataset: str) -> Iterable[Stored]:
+    """Return for the embedded model and the dataset's own the first variant that has operations."""
+    for model in (EMBEDDED, dataset):
+        tested = {stored.settings.variant: stored for stored in source.tested(dataset, model)}
+        found = [tested[name] for name in _TWO_STAGES if name in tested and _cells(tested[name]) is not None]
+        yield from found[:1]
+
+
+def _cells(stored: Stored) -> Mapping[str, Any] | None:
+    flow = stored.metrics.stage_flow
+    cells = {} if flow is None else dict(flow)
+    return cells if all(name in cells for name in _CELLS) else None
+
+
+def _flow_of(stored: Stored) -> StageFlow:
+    return StageFlow(*(int((_cells(stored) or {})[name]) for name in _CELLS))
+
+
+def show_noise(source: Source) -> Section:
+    """Return EM against prob_p, where `teo reproduce figure3` was run."""
+    found = {value: _sweep_files(source, value) for value in PROB_PS}
+    points = {value: Measured.read(files) for value, files in found.items() if files}
+    if len(points) < 2:
+        raise MissingPartError("EM against prob_p was not measured; run teo reproduce figure3")
+    ems = {value: (measured.mean("em") or 0.0, measured.interval) for value, measured in points.items()}
+    drawn = source.draw("prob_p", "EM on REWRITE against prob_p", partial(draw_prob_p, ems, PAPER_PROB_P))
+    rows = []
+    for value, (em, around) in ems.items():
+        interval = "-" if around is None else f"{percent(around.low)} to {percent(around.high)}"
+        rows.append([f"{value:g}", percent(em), interval, str(len(points[value].ems))])
+    text = (
+        "prob_p is the share of rows whose operations are disturbed while stage 2 is trained (Algorithm 1). EM on "
+        "REWRITE's test set, in percent."
+    )
+    body = f"{text}\n\n{drawn}\n\n{table(['prob_p', 'EM', '95% interval', 'seeds'], rows, 'lrlr')}"
+    return Section("noise", "How much noise should stage 2 be trained with?", body)
+
+
+def _sweep_files(source: Source, value: float) -> list[Path]:
+    """Return the stored evaluations of a prob_p, those of the first base that has any."""
+    run = sweep_run(value, "rewrite", 0)
+    for base in sorted((source.results / "reproduce").glob("*")):
+        name = run.name.removesuffix("0")
+        if files := sorted(base.glob(f"{name}*/rewrite-test-{TEO.variant}.json")):
+            return files
+    return []
+
+
+def show_datasets(source: Source) -> Section:
+    """Return table 9, counted in the datasets that the user has."""
+    if source.data is None:
+        raise MissingPartError("dataset statistics need the datasets; give --data DIR")
+    read = {}
+    for name in PAPER_DATASETS:
+        try:
+            read[name] = dataset_stats(name, source.data / name)
+        except InputError:
+            continue
+    if not read:
+        raise MissingPartError(f"no dataset in {source.data}; expected folders task, rewrite or res200k")
+    return Section("datasets", "What is in the datasets?", "\n\n".join(format_statistics(read)))
+
+
+def show_errors(source: Source) -> Section:
+    """Return what is wrong with the wrong rewrites of the embedded model."""
+    faults: dict[str, Mapping[str, int]] = {}
+    rows = []
+    for dataset, title in PAPER_DATASETS.items():
+        for stored in source.tested(dataset, EMBEDDED, "fast"):
+            errors = getattr(stored.metrics, "errors", None)
+            if not errors or not errors["rows"]:
+                continue
+            faults[f"{title} ({errors['rows']:,} wrong)"] = errors["faults"]
+            operations = errors["operations"]
+            needed = [str(errors["needed"][kind]) for kind in KINDS]
+            shares = [str(operations["insertion"]), str(operations["replacement"]), percent(errors["insertion_share"])]
+            rows.append([title, f"{errors['rows']:,}", *shares, *needed])
+    if not faults:
+        raise MissingPartError(f"no errors are stored; expected {EMBEDDED}/DATASET-test-fast.json of teo evaluate")
+    drawn = source.draw("errors", "wrong rewrites by what is wrong with them", partial(draw_errors, faults))
+    head = ["dataset", "wrong rows", "insertion at fault", "replacement at fault", "insertions, %"]
+    head += [f"needed: {kind}" for kind in ("nothing", "insertion", "replacement", "both")]
+    text = (
+        "The wrong rewrites of the embedded model (fast, without a threshold), by what is wrong with the words, and by "
+        "the kind of operation at fault. A row may have both kinds at fault."
+    )
+    body = f"{text}\n\n{drawn}\n\n{table(head, rows, 'l' + 'r' * 8)}"
+    return Section("errors", "What goes wrong?", body)
