@@ -165,8 +165,7 @@ def run_ray(task: Task, parts: Sequence[Part], actors: int) -> Iterator[Report]:
 
 def require_ray() -> Any:
     """Return Ray with its data library; without it the extra to install is named."""
-    for name, value in {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray.data
     except ModuleNotFoundError as error:

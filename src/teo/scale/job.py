@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from teo.errors import InputError, TeoError
+from teo.errors import InputError, TeoError, explain
 from teo.loading import Model, open_model
 from teo.pipelines import PIPELINES, find_variant
 from teo.runtime.onnx_session import available_cores
@@ -136,8 +136,11 @@ def run_job(job: Job, listen: Callable[[Progress], None] = lambda progress: None
     totals = Totals.of([done[part.number] for part in state.check(plan.parts, done)])
     if totals.rows != plan.rows:
         raise TeoError(f"{output.folder}: expected {plan.rows} rows, found {totals.rows}; this is a defect of teo")
-    output.join([state.path(part) for part in plan.parts])
-    state.finish(manifest, asdict(totals))
+    try:
+        output.join([state.path(part) for part in plan.parts])
+        state.finish(manifest, asdict(totals))
+    except (OSError, InputError) as error:
+        raise StoppedError(explain(error)[0], len(done), len(plan.parts), 2) from error
     if output.file:
         state.remove_parts(plan.parts)
     return totals, progress

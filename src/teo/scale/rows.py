@@ -90,6 +90,7 @@ def read_jsonl(store: Store, part: Part, columns: Columns) -> JsonlRows:
             try:
                 row = parse_line(line)
                 row = rename(row, columns)
+                require_columns(row, columns)
                 dialogue = Dialogue.from_row(row)
             except InputError as error:
                 dialogue = error
@@ -107,9 +108,14 @@ def rename(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
             raise InputError(f"{name}: expected it in the column '{column}' only, found a column '{name}' too")
         if column in renamed:
             renamed[name] = renamed.pop(column)
-        elif name in ("utterance", "messages"):
-            raise InputError(f"{column}: expected the column of the {name}, found {', '.join(row) or 'no columns'}")
     return renamed
+
+
+def require_columns(row: Mapping[str, Any], columns: Columns) -> None:
+    """Raise where a renamed row lacks a column that was said to hold its utterance or messages."""
+    for name, column in columns.items():
+        if name in ("utterance", "messages") and name not in row:
+            raise InputError(f"{column}: expected the column of the {name}, found {', '.join(row) or 'no columns'}")
 
 
 class ParquetRows:
@@ -120,6 +126,7 @@ class ParquetRows:
         with store.open(part.file) as stream:
             table = _read_slice(require_parquet(part.file).ParquetFile(stream), part)
         named = rename({name: name for name in table.column_names}, columns)
+        require_columns(named, columns)
         self._table = table.select(list(named.values())).rename_columns(list(named))
         asked = [name for name in named if name in INPUT_KEYS]
         if not {"utterance", "messages"} & set(asked):
