@@ -3,7 +3,8 @@
     python benchmarks/batch.py data --rows 200000 --out results/scale
 
 `data` holds the datasets `rewrite` and `res200k`; their rows are repeated with other names. Growth and kills are
-measured on fewer rows, since they take several runs.
+measured on fewer rows, since they take several runs. Rows for each second of processor time do not depend on what else
+the machine does; of Ray's processes that time is not known here.
 """
 
 from __future__ import annotations
@@ -80,13 +81,15 @@ class Bench:
         count = sum(1 for _ in source.open("rb"))
         task = Task(str(source), str(self.work / name), "jsonl", ModelChoice(self.model))
         job = Job(task, engine, processes or self.cores, part_rows=self.rows_of_a_part(count))
-        started = time.monotonic()
+        started, used = time.monotonic(), cpu_seconds()
         totals, progress = run_job(job)
+        used = cpu_seconds() - used
         figures = {
             "seconds": round(time.monotonic() - started, 1),
             "rewriting_seconds": round(progress.seconds, 1),
             "rows_per_second": round(progress.rate, 1),
             "rows_per_second_and_process": round(progress.rate / progress.processes, 1),
+            "rows_per_cpu_second": round(totals.rows / used, 1) if engine == "local" else None,
             "idle": round(progress.idle, 3),
             "changed": totals.changed,
             "errors": totals.errors,
@@ -120,6 +123,12 @@ class Bench:
         parts = len(list(whole.glob("part-*")))
         same = contents(whole) == contents(killed)
         return {"rows": rows, "kills": kills, "parts": parts, "parts_done_at_each_kill": done, "same": same}
+
+
+def cpu_seconds() -> float:
+    """Return the processor time of this process and of those it started, whatever else the machine was doing."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def contents(folder: Path) -> dict[str, bytes]:

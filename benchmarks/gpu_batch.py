@@ -3,9 +3,9 @@
     python benchmarks/gpu_batch.py runs/mine --out results/scale
 
 The model is a trained folder (torch weights); an exported one runs on the CPU alone. The rows are those of
-benchmarks/everyday, or of a JSONL file, repeated with other names. The time is that of `teo batch` from the file that is
-read to the file that is written, after a first part that warms up. It needs torch, transformers, tokenizers, numpy and
-this project.
+benchmarks/everyday, or of a JSONL file, repeated with other names. The time is that of `teo batch`, from the file that
+is read to the file that is written, after a first part that warms up. It needs torch, transformers, tokenizers, numpy
+and this project.
 """
 
 from __future__ import annotations

@@ -69,6 +69,10 @@ def serve(
         _greet(f"teo is serving {address_of(host, port)} (API: /docs; Ctrl+C stops it)")
         _run(app, settings, host=host, port=port)
         return
+    if not hasattr(socket, "AF_UNIX"):
+        raise InputError(
+            "workers: several need Unix sockets, which this system lacks; start one server for each instead"
+        )
     choice.load()  # a model that cannot be loaded is an error here, not one in every worker, for ever
     with tempfile.TemporaryDirectory(prefix="teo-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
