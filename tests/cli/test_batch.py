@@ -68,6 +68,7 @@ def test_columns_are_mapped_and_the_end_is_told(tmp_path: Path, loaded: list[Mod
     [
         (["--engine", "spark"], "--engine: expected local or ray, found 'spark'"),
         (["--dtype", "int4"], "--dtype: expected float32 or bfloat16, found 'int4'"),
+        (["--device", "tpu"], "--device: expected cpu or cuda, found 'tpu'"),
         (["--truncation", "newest"], "--truncation: expected oldest or error, found 'newest'"),
         (["--address", "auto"], "--address: expected it with --engine ray only"),
         (["--min-confidence", "2"], "--min-confidence: expected 0 to 1, found 2"),

@@ -178,6 +178,17 @@ def test_a_part_that_was_damaged_is_made_anew(
     assert contents(tmp_path / "whole") == contents(tmp_path / "out"), reason
 
 
+def test_a_part_that_is_gone_after_the_end_is_made_again(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    job = make_job(write_rows(tmp_path / "in.jsonl", make_rows(45)))
+    run_job(job)
+    before = contents(tmp_path / "out")
+    (tmp_path / "out" / "part-000003.jsonl").unlink()
+    assert run_job(job)[1].done == 10
+    assert contents(tmp_path / "out") == before
+
+
 def test_one_file_is_joined_from_the_parts_and_known_to_be_finished(
     shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -82,6 +83,8 @@ def batch(
 
     check_range("--min-confidence", min_confidence, 0, 1)
     check_range("--n-best", n_best, 1, _MOST_ALTERNATIVES)
+    if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", device):
+        raise InputError(f"--device: expected cpu or cuda, found '{device}'")
     chosen = ModelChoice(
         model,
         variant,

@@ -165,7 +165,8 @@ def run_ray(task: Task, parts: Sequence[Part], actors: int) -> Iterator[Report]:
 
 def require_ray() -> Any:
     """Return Ray with its data library; without it the extra to install is named."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}.items():
+        os.environ.setdefault(name, value)
     try:
         import ray.data
     except ModuleNotFoundError as error:

@@ -117,10 +117,10 @@ def run_job(job: Job, listen: Callable[[Progress], None] = lambda progress: None
     _refuse_overlap(plan, path)
     state, manifest = State(store, path, plan.format), make_manifest(job, model, plan)
     output.require_free(state)
-    if (stored := state.begin(manifest)) is not None:
+    stored, done = state.begin(manifest), state.done(plan.parts)
+    if stored is not None and (output.file or len(done) == len(plan.parts)):
         output.require_there()
-        return Totals(**stored), Progress(plan.rows, 1, before=plan.rows)
-    done = state.done(plan.parts)
+        return Totals(**stored), Progress(plan.rows, before=plan.rows)
     progress = Progress(plan.rows, before=Totals.of(list(done.values())).rows)
     missing = [part for part in plan.parts if part.number not in done]
     with _engine(job, task, missing) as (processes, reports):

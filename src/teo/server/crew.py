@@ -20,7 +20,9 @@ _CHUNK = 1 << 16
 _POLL = 0.02
 """Seconds between two looks at whether a worker that starts is up."""
 _MOST_FAILURES = 3
-"""Workers that may end before they were ever up, one after another, before the server gives up starting."""
+"""Workers that may end before they were ever up, one after another, before a server gives up starting."""
+_LONGEST_PAUSE = 5.0
+"""Seconds before a worker is started again that does not come up."""
 
 
 class WorkerLostError(Exception):
@@ -149,7 +151,9 @@ class Crew:
 
     async def _keep(self) -> None:
         """Keep one worker running: when it ends, another takes its place."""
-        while self._failures < _MOST_FAILURES:
+        while True:
+            if self._failures:
+                await asyncio.sleep(min(0.1 * 2**self._failures, _LONGEST_PAUSE))
             self._started += 1
             socket = self.folder / f"{self._started}.sock"
             worker = Worker(socket, await self._spawn(socket))

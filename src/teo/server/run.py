@@ -70,9 +70,7 @@ def serve(
         _run(app, settings, host=host, port=port)
         return
     if not hasattr(socket, "AF_UNIX"):
-        raise InputError(
-            "workers: several need Unix sockets, which this system lacks; start one server for each instead"
-        )
+        raise InputError("workers: several need Unix sockets, which this system lacks; start several servers instead")
     choice.load()  # a model that cannot be loaded is an error here, not one in every worker, for ever
     with tempfile.TemporaryDirectory(prefix="teo-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
