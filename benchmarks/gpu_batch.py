@@ -46,12 +46,12 @@ def main() -> None:
     result: dict[str, Any] = {"device": name, "rows": given.rows, "torch": torch.__version__, "runs": []}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        write_jsonl(work / "rows.jsonl", make_rows(read_rows(given.data), given.rows + max(given.sizes)))
+        write_jsonl(work / "rows.jsonl", make_rows(read_rows(given.data), given.rows + part_rows(max(given.sizes))))
         texts: dict[str, list[str]] = {}
         for dtype in given.dtypes:
             for size in given.sizes:
                 choice = ModelChoice(
-                    given.model, given.variant, device=given.device, bf16=dtype == "bfloat16", batch_size=size
+                    given.model, given.variant, "torch", given.device, bf16=dtype == "bfloat16", batch_size=size
                 )
                 run, texts[dtype] = measure(work, choice, given.rows)
                 result["runs"].append({"dtype": dtype, "batch_size": size, **run})
@@ -68,7 +68,7 @@ def main() -> None:
 def measure(work: Path, choice: ModelChoice, rows: int) -> tuple[dict[str, Any], list[str]]:
     """Return rows a second and the most GPU memory of a batch size, and the rewrites."""
     on_gpu = choice.device.startswith("cuda")
-    plan = plan_input(str(work / "rows.jsonl"), max(2048, 4 * choice.batch_size))
+    plan = plan_input(str(work / "rows.jsonl"), part_rows(choice.batch_size))
     output = work / "out"
     shutil.rmtree(output, ignore_errors=True)
     worker = Worker(Task(str(work / "rows.jsonl"), str(output), plan.format, choice))
@@ -76,7 +76,7 @@ def measure(work: Path, choice: ModelChoice, rows: int) -> tuple[dict[str, Any],
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     started, done = time.perf_counter(), 0
-    for part in plan.parts[1:] or plan.parts:
+    for part in plan.parts[1:]:
         done += worker.rewrite(part).rows
     if on_gpu:
         torch.cuda.synchronize()
@@ -86,6 +86,11 @@ def measure(work: Path, choice: ModelChoice, rows: int) -> tuple[dict[str, Any],
         figures["memory_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
     lines = [line for part in plan.parts for line in (output / f"{part.stem}.jsonl").read_text().splitlines()]
     return figures, [json.loads(line).get("rewrite", "") for line in lines][:rows]
+
+
+def part_rows(size: int) -> int:
+    """Return the rows of a part, the window in which rows are sorted: several batches."""
+    return max(2048, 4 * size)
 
 
 def read_rows(file: Path | None) -> list[Row]:

@@ -55,3 +55,13 @@ def test_a_small_run(shared_data: Path, tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "batch.json").read_text())
     assert stored["kills"]["same"] is True
     assert stored["growth"]["processes"]["1"]["rows_per_cpu_second"] > 0
+
+
+def test_the_rows_of_the_gpu_benchmark_are_the_everyday_ones() -> None:
+    pytest.importorskip("torch")
+    from gpu_batch import part_rows, read_rows
+
+    rows = read_rows(None)
+    assert len(rows) == 398
+    assert any(not row.is_complete for row in rows)
+    assert (part_rows(64), part_rows(2048)) == (2048, 8192)
