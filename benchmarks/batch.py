@@ -52,6 +52,7 @@ def main() -> None:
         write_jsonl(file, make_rows(rows, count))
     bench = Bench(given.work, given.model, given.part_rows, available_cores())
     result: dict[str, Any] = {"version": __version__, "cores": bench.cores, "rows": given.rows}
+    load = [os.getloadavg()[0]]
     if given.growth_rows:
         growth = {
             str(processes): bench.run(files[given.growth_rows], f"grow-{processes}", processes=processes)
@@ -62,6 +63,8 @@ def main() -> None:
         engines: tuple[Engine, ...] = ("local", "ray")
         result["engines"] = {name: bench.run(files[given.rows], name, engine=name) for name in engines}
         result["engines_agree"] = contents(given.work / "local") == contents(given.work / "ray")
+        load.append(os.getloadavg()[0] - bench.cores)  # without what it put there itself
+    result["load_of_others"] = [round(max(0.0, value), 1) for value in load]
     if given.kills:
         result["kills"] = bench.kill(files[given.kill_rows], given.kills)
     print(json.dumps(result, indent=2))

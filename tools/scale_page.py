@@ -35,6 +35,8 @@ _NO_GPU = """\
 
 Not measured yet. `python benchmarks/gpu_batch.py MODEL --out results/scale` measures it for a trained folder, and
 `python tools/scale_page.py` puts the figures here."""
+_BUSY = 0.5
+"""Load of other work from which on a run's rates are not to be trusted."""
 _ROW_BYTES = 200
 _PART_ROWS = 2048
 
@@ -86,6 +88,12 @@ def _engines(batch: dict[str, Any]) -> list[str]:
         f"embedded model. The outputs of both engines are {same}. Ray takes {ray['seconds'] - local['seconds']:.0f} s "
         f"more in all, {100 * (ray['seconds'] / local['seconds'] - 1):.0f}%."
     )
+    if max(batch["load_of_others"]) >= _BUSY:
+        load = " to ".join(map(str, batch["load_of_others"]))
+        words += (
+            f" Other work ran on the machine (load {load}), so the rates are too low and not to be compared; rows for "
+            "each second of processor time hold."
+        )
     return ["### Both engines", words, table(head, rows, "lrrrrrr")]
 
 

@@ -20,6 +20,7 @@ RUN = {
 }
 BATCH: dict[str, Any] = {
     "cores": 2,
+    "load_of_others": [0.1, 0.2],
     "rows": 200_000,
     "engines": {"local": RUN, "ray": RUN | {"seconds": 132.0, "rows_per_cpu_second": None}},
     "engines_agree": True,
@@ -72,6 +73,7 @@ def test_a_gpu_gets_a_table_and_a_line_of_the_plan(tmp_path: Path) -> None:
     ("change", "wording"),
     [
         ({"engines_agree": False}, "NOT the same"),
+        ({"load_of_others": [0.1, 7.5]}, "Other work ran on the machine (load 0.1 to 7.5)"),
         ({"kills": BATCH["kills"] | {"same": False}}, "OTHER files than"),
     ],
 )

@@ -179,8 +179,9 @@ def summarise(totals: Totals, progress: Progress) -> str:
         return f"{rows}; all of them were done before"
     before = f" ({progress.before:,} were done before)" if progress.before else ""
     speed = f"{progress.done:,} in {duration(progress.seconds)}{before}, {progress.rate:,.1f} rows/s"
-    share = f"{progress.rate / progress.processes:,.1f} for each of {progress.processes} processes"
-    return f"{rows}; {speed}, {share}, idle {progress.idle:.0%} of the time"
+    if progress.processes > 1:
+        speed += f", {progress.rate / progress.processes:,.1f} for each of {progress.processes} processes"
+    return f"{rows}; {speed}, idle {progress.idle:.0%} of the time"
 
 
 def duration(seconds: float) -> str:

@@ -127,7 +127,7 @@ def ray_cluster(task: Task, processes: int | None, address: str | None) -> Itera
     on_gpu, cores = task.model.device.startswith("cuda"), task.model.threads
     own = not ray.is_initialized()
     if own and address is not None:
-        ray.init(address=address, **quiet)
+        _connect(ray, address, quiet)
     elif own:
         here = processes or (1 if on_gpu else max(1, available_cores() // cores))
         ray.init(num_cpus=here * (1 if on_gpu else cores) + 1, include_dashboard=False, **quiet)
@@ -145,6 +145,17 @@ def ray_cluster(task: Task, processes: int | None, address: str | None) -> Itera
     finally:
         if own:
             ray.shutdown()
+
+
+def _connect(ray: Any, address: str, quiet: dict[str, Any]) -> None:
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"--address: expected a Ray cluster at {address}, found none that lets us in ({reason}); start one with "
+            "`ray start --head`, give its token in RAY_AUTH_TOKEN where it asks for one, or leave the address out"
+        ) from error
 
 
 def run_ray(task: Task, parts: Sequence[Part], actors: int) -> Iterator[Report]:
