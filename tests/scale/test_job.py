@@ -117,6 +117,21 @@ def test_a_full_disk_leaves_a_state_to_go_on_from(
     assert run_job(job)[1].done == 0
 
 
+def test_a_file_that_vanishes_leaves_a_state_to_go_on_from(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "d").mkdir()
+    for name in ("a", "b"):
+        write_rows(tmp_path / "d" / f"{name}.jsonl", make_rows(10))
+    run_job(make_job(tmp_path / "d", tmp_path / "whole"))
+    job, hidden = make_job(tmp_path / "d"), tmp_path / "hidden"
+    with pytest.raises(StoppedError, match=r"b\.jsonl: cannot be read: No such file.*; 1 of 2 parts are done"):
+        run_job(job, lambda progress: progress.done and (tmp_path / "d" / "b.jsonl").rename(hidden))
+    hidden.rename(tmp_path / "d" / "b.jsonl")
+    assert run_job(job)[1].before == 10
+    assert contents(tmp_path / "whole") == contents(tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("change", "wording"),
     [
