@@ -99,6 +99,7 @@ def test_a_cluster_of_ones_own_has_a_core_to_spare(monkeypatch: pytest.MonkeyPat
     with ray_cluster(task(threads=2), 3, None) as actors:
         assert cluster.started is not None
         assert (actors, cluster.started["num_cpus"]) == (3, 7)
+        assert cluster.started["address"] == "local", "not one that happens to run on the machine"
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

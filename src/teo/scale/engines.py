@@ -130,7 +130,8 @@ def ray_cluster(task: Task, processes: int | None, address: str | None) -> Itera
         _connect(ray, address, quiet)
     elif own:
         here = processes or (1 if on_gpu else max(1, available_cores() // cores))
-        ray.init(num_cpus=here * (1 if on_gpu else cores) + 1, include_dashboard=False, **quiet)
+        room = here * (1 if on_gpu else cores) + 1
+        ray.init(address="local", num_cpus=room, include_dashboard=False, **quiet)  # not one that happens to run here
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
         found = ray.cluster_resources()

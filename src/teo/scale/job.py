@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from teo.errors import InputError, TeoError, explain
-from teo.loading import Model, open_model
+from teo.loading import Model, is_exported, locate, open_model
 from teo.pipelines import PIPELINES, find_variant
 from teo.runtime.onnx_session import available_cores
 from teo.scale.engines import ray_cluster, run_local, run_ray
@@ -167,7 +167,8 @@ def open_task_model(task: Task) -> Model:
     try:
         return open_model(choice.model, runtime=choice.runtime, device=choice.device, bf16=choice.bf16)
     except InputError as error:
-        if choice.device == "cpu" and not choice.bf16:
+        on_gpu = choice.device != "cpu" or choice.bf16
+        if not on_gpu or not is_exported(locate(choice.model)):
             raise
         raise InputError(
             f"{error}; a GPU runs the torch weights of a trained folder: give the folder that training wrote with "
