@@ -85,13 +85,15 @@ def _engines(batch: dict[str, Any]) -> list[str]:
     same = "the same, byte for byte" if batch["engines_agree"] else "NOT the same"
     words = (
         f"{batch['rows']:,} rows of REWRITE and RES200K, repeated with other names, on {batch['cores']} cores with the "
-        f"embedded model. The outputs of both engines are {same}. Ray takes {ray['seconds'] - local['seconds']:.0f} s "
-        f"more in all, {100 * (ray['seconds'] / local['seconds'] - 1):.0f}%."
+        f"embedded model. The outputs of both engines are {same}. "
     )
-    if max(batch["load_of_others"]) >= _BUSY:
+    if max(batch["load_of_others"]) < _BUSY:
+        more = ray["seconds"] - local["seconds"]
+        words += f"Ray takes {more:.0f} s more in all, {100 * more / local['seconds']:.0f}%."
+    else:
         load = " to ".join(map(str, batch["load_of_others"]))
         words += (
-            f" Other work ran on the machine (load {load}), so the rates are too low and not to be compared; rows for "
+            f"Other work ran on the machine (load {load}), so the rates are too low and not to be compared; rows for "
             "each second of processor time hold."
         )
     return ["### Both engines", words, table(head, rows, "lrrrrrr")]
