@@ -40,7 +40,7 @@ format: .venv/.stamp-test
 # torch comes from constraints.txt: an open range would pull several GB of GPU packages.
 .venv/.stamp-test: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) install --constraint constraints.txt torch
-	$(PIP) install --constraint constraints.txt --editable '.[train,serve,langchain,llama-index,haystack,mcp,openai,retrieval,report,dev]'
+	$(PIP) install --constraint constraints.txt --editable '.[train,serve,langchain,llama-index,haystack,mcp,openai,retrieval,report,scale,dev]'
 	touch .venv/.stamp-run $@
 
 clean:

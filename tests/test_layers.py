@@ -16,13 +16,14 @@ stages
 loading
 pipelines
 abstain
-result interface answers rewriter
+result interface answers rewriter records
 data
 metrics
 training
 export
 evaluation
 study
+scale
 integrations server cli
 __init__ __main__"""
 """Top to bottom, and on a line from left to right; modules of one folder may import each other, but not in a circle."""

@@ -93,7 +93,8 @@ def _load_table(load: dict[str, Any]) -> str:
 def _kill_text(kill: dict[str, Any]) -> str:
     return (
         f"Two workers, one of them killed under the load of {kill['clients']} clients: {kill['requests']} requests, "
-        f"{kill['failed']} failed (those that the killed worker held), {kill['workers_after']} workers at the end."
+        f"{kill['failed']} failed: what the killed worker held went to the other. "
+        f"{kill['workers_after']} workers at the end."
     )
 
 

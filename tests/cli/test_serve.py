@@ -108,8 +108,8 @@ def test_several_workers_get_their_plan_and_share_their_metrics(
     monkeypatch.setattr(running.ModelChoice, "load", lambda choice: None)
     settings = ServerSettings(token="secret", max_batch=4)
     running.serve(running.ModelChoice("m"), settings, port=1, workers=3)
-    app, _, options = started[0]
-    assert (app, options["workers"], options["factory"]) == ("teo.server.run:make_app", 3, True)
+    front, _, _ = started[0]
+    assert front._crew.size == 3
     assert running.os.environ["PROMETHEUS_MULTIPROC_DIR"]
     monkeypatch.setattr(running, "_build", lambda choice, settings: (choice, settings))
     assert running.make_app() == (running.ModelChoice("m"), settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -100,6 +101,8 @@ class FakeRewriter:
         self.threads.add(threading.current_thread().name)
         self.hold.wait(10)
         time.sleep(self.seconds)
+        if any("abort" in one.utterance for one in dialogues):
+            os.abort()
         if any("explode" in one.utterance for one in dialogues):
             raise RuntimeError("secret words of a user")
         threshold = self.threshold if min_confidence is None else min_confidence

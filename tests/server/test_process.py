@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_a_server_told_to_stop_finishes_what_is_in_flight(process_server: Callab
 def children(pid: int) -> list[int]:
     own = Path(f"/proc/{pid}/task/{pid}/children")
     lines = {int(one): Path(f"/proc/{one}/cmdline") for one in own.read_text().split()}
-    return [one for one, path in lines.items() if path.exists() and b"spawn_main" in path.read_bytes()]
+    return [one for one, path in lines.items() if path.exists() and b"teo.server.worker" in path.read_bytes()]
 
 
 def start_command(folder: Path, *arguments: str, stderr: int = subprocess.PIPE, **env: str) -> Any:
@@ -102,7 +103,8 @@ def start_command(folder: Path, *arguments: str, stderr: int = subprocess.PIPE, 
     here = Path(__file__).parent
     (folder / "sitecustomize.py").write_text(
         "from fake_rewriter import FakeRewriter\nfrom teo.rewriter import Rewriter\n"
-        "Rewriter.from_pretrained = classmethod(lambda cls, *args, **options: FakeRewriter())\n"
+        "import os\nseconds = float(os.environ.get('FAKE_SECONDS', '0'))\n"
+        "Rewriter.from_pretrained = classmethod(lambda cls, *args, **options: FakeRewriter(seconds))\n"
     )
     paths = [str(folder), str(here), str(here.parents[1] / "src")]
     return subprocess.Popen(
@@ -179,25 +181,110 @@ def is_up(url: str) -> bool:
         return False
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the workers are found in /proc, which is not here")
-def test_a_killed_worker_comes_back_and_the_others_serve_and_count_together(
-    process_server: Callable[..., Any], tmp_path: Path
-) -> None:
-    with process_server(workers=2, PROMETHEUS_MULTIPROC_DIR=str(tmp_path)) as (url, process):
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="the workers are found in /proc, which is not here"
+)
+
+
+@contextmanager
+def several_workers(folder: Path, *arguments: str, **env: str) -> Iterator[tuple[str, Any]]:
+    """The address and the process of a server with two workers, both of which are up."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    process = start_command(folder, "--port", str(port), "--workers", "2", *arguments, **env)
+    try:
+        assert until(lambda: is_up(url), 40)
         assert until(lambda: len(children(process.pid)) == 2)
+        yield url, process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+
+
+def ask(url: str, utterance: str = "is he here?") -> Any:
+    return httpx.post(f"{url}/v1/rewrite", json=BODY | {"utterance": utterance}, timeout=30)
+
+
+@needs_proc
+def test_a_killed_worker_costs_no_request_and_another_takes_its_place(tmp_path: Path) -> None:
+    with (
+        several_workers(tmp_path, "--max-batch", "2", FAKE_SECONDS="0.05") as (url, process),
+        concurrent.futures.ThreadPoolExecutor(16) as pool,
+    ):
         before = children(process.pid)
-
-        def ask() -> bool:
-            try:
-                return httpx.post(f"{url}/v1/rewrite", json=BODY, timeout=5).json()["rewrite"] == REWRITE
-            except httpx.TransportError:
-                return False
-
-        assert until(lambda: all(ask() for _ in range(5)))
-        os.kill(before[0], signal.SIGKILL)
-        assert until(ask, 3), "the other worker serves"
-        assert until(lambda: len(set(children(process.pid)) - {before[0]}) == 2), "another took its place"
-        assert until(lambda: all(ask() for _ in range(10)))
+        asked = [pool.submit(ask, url) for _ in range(120)]
+        for victim in before:
+            assert until(lambda: sum(one.done() for one in asked) >= 20)
+            os.kill(victim, signal.SIGKILL)
+            assert until(lambda victim=victim: len(set(children(process.pid)) - {victim}) == 2), (
+                "another took its place"
+            )
+        answers = [one.result() for one in asked]
+        assert [answer.status_code for answer in answers] == [200] * 120
+        assert {answer.json()["rewrite"] for answer in answers} == {REWRITE}
         metrics = httpx.get(f"{url}/metrics").text
+        assert not set(before) & set(children(process.pid))
     counted = next(line for line in metrics.splitlines() if 'path="/v1/rewrite",status="200"' in line)
-    assert float(counted.rpartition(" ")[2]) >= 16, "the counts of all workers, also of the one that died"
+    assert float(counted.rpartition(" ")[2]) >= 120, "the counts of all workers, also of those that died"
+
+
+@needs_proc
+def test_a_request_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
+    with several_workers(tmp_path) as (url, process):
+        answer = ask(url, "he may abort")
+        assert answer.status_code == 503
+        assert answer.json()["detail"] == "3 workers ended before they had answered; try again"
+        assert answer.headers["x-request-id"] == answer.json()["request_id"]
+        assert until(lambda: len(children(process.pid)) == 2)
+        assert ask(url).json()["rewrite"] == REWRITE
+        metrics = httpx.get(f"{url}/metrics").text
+    assert 'teo_requests_total{path="/v1/rewrite",status="503"} 1.0' in metrics, "the front counts what it answers"
+
+
+@needs_proc
+def test_stopping_drains_and_leaves_no_process(tmp_path: Path) -> None:
+    with (
+        several_workers(tmp_path, "--max-batch", "1", FAKE_SECONDS="0.3") as (url, process),
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+    ):
+        workers = children(process.pid)
+        asked = [pool.submit(ask, url) for _ in range(8)]
+        assert until(lambda: any(one.done() for one in asked)), "all are in, most of them wait"
+        process.send_signal(signal.SIGTERM)
+        assert [one.result().json()["rewrite"] for one in asked] == [REWRITE] * 8
+        process.communicate(timeout=30)
+        assert process.returncode in (0, -signal.SIGTERM)
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+@needs_proc
+def test_workers_end_when_the_front_is_killed(tmp_path: Path) -> None:
+    with several_workers(tmp_path) as (_, process):
+        workers = children(process.pid)
+        process.kill()
+        process.communicate()
+        assert until(lambda: not any(Path(f"/proc/{worker}/cmdline").exists() for worker in workers))
+
+
+@needs_proc
+def test_the_front_passes_on_what_there_is_and_refuses_what_is_too_large(tmp_path: Path) -> None:
+    with several_workers(tmp_path, "--max-body", "1000", "--cors-origin", "https://a.example") as (url, _):
+        origin = {"origin": "https://a.example"}
+        large = httpx.post(f"{url}/v1/rewrite", json=BODY | {"utterance": "x" * 2000}, headers=origin)
+        assert (large.status_code, large.headers["access-control-allow-origin"]) == (413, "https://a.example")
+        found = httpx.post(f"{url}/v1/rewrite", json=BODY, headers={**origin, "x-request-id": "mine"})
+        names = [name for name, _ in found.headers.multi_items()]
+        assert len(names) == len(set(names)), "each header once"
+        assert (found.headers["x-request-id"], found.headers["access-control-allow-origin"]) == (
+            "mine",
+            "https://a.example",
+        )
+        assert "queue;dur=" in found.headers["server-timing"]
+        for path in ("/", "/docs", "/health", "/openapi.json", "/v1/models", "/v1/models/a%2Fb?x=1"):
+            assert httpx.get(f"{url}{path}").status_code == (404 if "%" in path else 200), path
+        chat = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
+        streamed = httpx.post(f"{url}/v1/chat/completions", json=chat)
+        assert streamed.text.endswith("data: [DONE]\n\n")
+        assert httpx.request("HEAD", f"{url}/health").status_code in (200, 405)
+        assert httpx.put(f"{url}/v1/rewrite", content=b"x").status_code == 405

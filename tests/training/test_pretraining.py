@@ -92,6 +92,57 @@ def test_a_compressed_stream_is_read_too(shard: Path, tokenizer: Tokenizer, tmp_
     assert np.array_equal(plain.stream, compressed.stream)
 
 
+def windows_of(batches: PretrainBatches, count: int) -> set[tuple[tuple[int, ...], ...]]:
+    """The dialogues that so many draws of a process give."""
+    rng = Random(f"{batches.rank}")
+    return {tuple(map(tuple, corpus.draw_dialogue(rng.random()))) for corpus in batches.corpora for _ in range(count)}
+
+
+@pytest.mark.parametrize("world", [2, 3, 5, 24])
+def test_processes_share_no_dialogue_and_see_what_one_would(
+    noise: Noise, tokenizer: Tokenizer, tmp_path: Path, world: int
+) -> None:
+    different = [[f"{turn} {number}" for turn in turns] for number, turns in enumerate(DIALOGUES)]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"turns": turns}) + "\n" for turns in different))
+    save_stream(tokenize_shard(tmp_path / "x.jsonl", tokenizer), tmp_path / "x.npy")
+    corpus = Corpus.load(tmp_path / "x.npy")
+    draws = 4000
+    one = windows_of(PretrainBatches([corpus], noise, [Bucket(48, 72, 2)], 4, 1), draws)
+    several = [
+        windows_of(PretrainBatches([corpus], noise, [Bucket(48, 72, 2)], 4, 1, rank=rank, world=world), draws)
+        for rank in range(world)
+    ]
+    assert sum(map(len, several)) == len(set.union(*several)) == len(one) == len(DIALOGUES), "each is in one share"
+    assert set.union(*several) == one
+    assert sum(corpus.share(rank, world).weight for rank in range(world)) == pytest.approx(corpus.weight, rel=0.2)
+
+
+def test_more_processes_than_dialogues_are_refused(tokenizer: Tokenizer, shard: Path, tmp_path: Path) -> None:
+    save_stream(tokenize_shard(shard, tokenizer), tmp_path / "s.npy")
+    with pytest.raises(DataError, match="expected a dialogue for each of 25 processes, found 24"):
+        Corpus.load(tmp_path / "s.npy").share(0, 25)
+
+
+def test_batches_of_processes_have_numbers_of_their_own(
+    noise: Noise, tokenizer: Tokenizer, shard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_stream(tokenize_shard(shard, tokenizer), tmp_path / "s.npy")
+    corpus = Corpus.load(tmp_path / "s.npy")
+    seeds: list[str] = []
+
+    class Noted(Random):
+        def __init__(self, seed: str) -> None:
+            seeds.append(seed)
+            super().__init__(seed)
+
+    monkeypatch.setattr("teo.training.pretraining.batches.Random", Noted)
+    for rank in range(2):
+        batches = PretrainBatches([corpus], noise, [Bucket(48, 72, 2)], 6, 7, first=3, rank=rank, world=2)
+        for index in range(len(batches)):
+            batches[index]
+    assert sorted(seeds) == sorted(f"7/{number}" for number in range(6, 12)), "those of steps 3 to 5, each once"
+
+
 def test_a_monologue_cuts_its_dialogue(tokenizer: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"turns": ["a b", "很" * 500, "c d"]}) + "\n")

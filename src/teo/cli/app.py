@@ -10,6 +10,7 @@ import typer
 
 from teo.cli.average import average
 from teo.cli.base import base
+from teo.cli.batch import batch
 from teo.cli.build import build
 from teo.cli.calibrate import calibrate
 from teo.cli.data import data_app
@@ -39,7 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (
-    *(rewrite, demo, score, evaluate, judge, calibrate, retrieval, report, serve, mcp),
+    *(rewrite, batch, demo, score, evaluate, judge, calibrate, retrieval, report, serve, mcp),
     *(train, reproduce, label, average, export, build, pretrain, base),
 ):
     app.command(verb.__name__)(verb)

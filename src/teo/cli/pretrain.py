@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from teo.cli.training import Overrides, training_libraries
+from teo.cli.training import Overrides, is_main_process, training_libraries
 
 
 def pretrain(
@@ -28,4 +28,6 @@ def pretrain(
             module.prepare(settings)
             typer.echo(settings.output)
         else:
-            typer.echo(str(module.pretrain(settings)))
+            folder = module.pretrain(settings)
+            if is_main_process():
+                typer.echo(str(folder))

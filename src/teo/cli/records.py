@@ -1,34 +1,20 @@
-"""Lines of JSON as dialogues, and what became of each as a record: one for every line, in order.
-
-A record has the row's other keys and the keys of the rewriter's record, which win. Where the row has a person's
-`rewrite`, the record can be scored as it is: `reference` is the person's rewrite, `current` the utterance and
-`prediction` the rewriter's; further accepted rewrites (`rewrites`) are `references`.
-"""
+"""Lines of JSON as dialogues, and what became of each as a record: one for every line, in order."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
+from teo.records import make_record, parse_line, pass_through
 
 if TYPE_CHECKING:
     from teo.rewriter import Rewriter
 
 Line = tuple[int, bytes]
 """A line with its number, counted from 1."""
-
-BLANK = b" \t\r\n\xef\xbb\xbf"
-"""What a line without a row may hold: white space, and the mark that some editors put before UTF-8."""
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONGEST_LINE = 64 << 20
-_INPUT_KEYS = frozenset({"history", "utterance", "messages"})
-_GOLD_KEYS = frozenset({"rewrite", "rewrites"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,51 +48,6 @@ def rewrite_lines(
         else:
             outcomes.append(Outcome(make_record(row, item.utterance, result.to_dict())))
     return outcomes
-
-
-def make_record(row: Mapping[str, Any], utterance: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row's other keys and the rewriter's record; where there is a reference, what scores it too."""
-    passed = pass_through(row)
-    if passed.get("reference") is not None:
-        passed |= {"current": utterance, "prediction": result["rewrite"]}
-    return passed | dict(result)
-
-
-def pass_through(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a record keeps of its row: the other keys, and a person's rewrites as reference and references."""
-    passed = {key: value for key, value in row.items() if key not in _INPUT_KEYS | _GOLD_KEYS}
-    gold, several = row.get("rewrite"), row.get("rewrites")
-    accepted = list(several) if isinstance(several, list) else []
-    if gold is not None:
-        accepted = [gold, *(text for text in accepted if text != gold)]
-    if accepted and passed.get("reference") is None:
-        passed["reference"] = accepted[0]
-        if accepted[1:]:
-            passed["references"] = accepted[1:]
-    return passed
-
-
-def parse_line(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line; what JSON has no number for (NaN, Infinity, 1e999) is null."""
-    if len(line) > _LONGEST_LINE:
-        raise InputError(f"expected a line of at most {_LONGEST_LINE >> 20} MB, found {len(line) >> 20} MB")
-    text = line.removeprefix(_BYTE_ORDER_MARK)
-    try:
-        row = json.loads(text.decode("utf-8"), parse_constant=lambda _: None, parse_float=_finite)
-    except UnicodeDecodeError as error:
-        raise InputError(f"expected UTF-8, found byte 0x{text[error.start]:02x} at {error.start}") from None
-    except RecursionError:
-        raise InputError("expected a JSON object, found one nested too deep") from None
-    except ValueError as error:
-        raise InputError(f"expected a JSON object, found something else ({error})") from None
-    if not isinstance(row, dict):
-        raise InputError("expected a JSON object with history and utterance, or messages; found another JSON value")
-    return row
-
-
-def _finite(text: str) -> float | None:
-    value = float(text)
-    return value if math.isfinite(value) else None
 
 
 def _bad_line(number: int, row: Mapping[str, Any], message: str) -> Outcome:

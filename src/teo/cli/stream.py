@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from teo.cli.progress import Progress
-from teo.cli.records import BLANK, Line, rewrite_lines
+from teo.cli.records import Line, rewrite_lines
 from teo.files import json_line
+from teo.records import BLANK
 
 if TYPE_CHECKING:
     from teo.rewriter import Rewriter

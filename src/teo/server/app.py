@@ -47,7 +47,7 @@ from teo.server.schemas import (
     read_options,
     write_record,
 )
-from teo.server.settings import ServerSettings
+from teo.server.settings import CORS_HEADERS, ServerSettings
 from teo.version import __version__
 
 PAGE = Path(__file__).parent / "page"
@@ -82,13 +82,7 @@ def create_app(rewriter: ServedRewriter, settings: ServerSettings | None = None)
     describe_api(app, needs_token, token_set=settings.token is not None)
     app.add_middleware(Gate, settings=settings, metrics=metrics)
     if settings.cors_origins:  # outside the gate, so that a page can read why it was refused
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=settings.cors_origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
-            expose_headers=["Retry-After", "Server-Timing", "X-Request-ID"],
-        )
+        app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS_HEADERS)
     return app
 
 

@@ -1,4 +1,4 @@
-"""The process: one server, or several workers that share a port."""
+"""The process: one server, or a front with several workers behind it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import socket
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teo.errors import InputError, MissingExtraError
@@ -16,6 +18,7 @@ from teo.server.settings import DEFAULT_HOST, DEFAULT_PORT, ServerSettings, requ
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
     from teo.loading import Runtime
     from teo.rewriter import Rewriter
@@ -42,13 +45,9 @@ class ModelChoice:
 
 def require_server_libraries(feature: str = "teo serve") -> None:
     """Raise an error that says what to install, unless the server's libraries are here."""
-    try:
-        import fastapi
-        import prometheus_client
-        import uvicorn
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(feature, str(error.name), "serve") from error
-    del fastapi, prometheus_client, uvicorn
+    for library in ("fastapi", "prometheus_client", "uvicorn"):  # imported later: workers share counts by then
+        if find_spec(library) is None:
+            raise MissingExtraError(feature, library, "serve")
 
 
 def serve(
@@ -70,13 +69,15 @@ def serve(
         _greet(f"teo is serving {address_of(host, port)} (API: /docs; Ctrl+C stops it)")
         _run(app, settings, host=host, port=port)
         return
+    if not hasattr(socket, "AF_UNIX"):
+        raise InputError("workers: several need Unix sockets, which this system lacks; start several servers instead")
     choice.load()  # a model that cannot be loaded is an error here, not one in every worker, for ever
-    with tempfile.TemporaryDirectory(prefix="teo-metrics-") as folder:
+    with tempfile.TemporaryDirectory(prefix="teo-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         os.environ[PLAN] = write_plan(choice, settings)
         os.environ["TEO_TOKEN"] = settings.token or ""
         _greet(f"teo is starting {workers} workers at {address_of(host, port)} (API: /docs; Ctrl+C stops them)")
-        _run("teo.server.run:make_app", settings, host=host, port=port, workers=workers, factory=True)
+        _run(_build_front(workers, Path(folder), settings), settings, host=host, port=port)
 
 
 def make_app() -> FastAPI:
@@ -147,7 +148,14 @@ def _build(choice: ModelChoice, settings: ServerSettings) -> FastAPI:
     return create_app(choice.load(), settings)
 
 
-def _run(app: FastAPI | str, settings: ServerSettings, **options: Any) -> None:
+def _build_front(workers: int, folder: Path, settings: ServerSettings) -> ASGIApp:
+    from teo.server.crew import Crew
+    from teo.server.front import create_front
+
+    return create_front(Crew(workers, folder, settings.shutdown_timeout), settings)
+
+
+def _run(app: ASGIApp, settings: ServerSettings, **options: Any) -> None:
     import uvicorn
 
     from teo.server.logs import log_config

@@ -5,11 +5,18 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass, fields
+from typing import Any
 
 from teo.errors import ConfigError, InputError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
+CORS_HEADERS: dict[str, Any] = {
+    "allow_methods": ("GET", "POST"),
+    "allow_headers": ("Authorization", "Content-Type", "X-Request-ID"),
+    "expose_headers": ("Retry-After", "Server-Timing", "X-Request-ID"),
+}
+"""What pages of the allowed origins may send and read."""
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s?#]+")
 
 

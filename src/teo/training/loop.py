@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from teo.files import write_whole
 from teo.models.backbone import IGNORED, TeoForConditionalGeneration
 from teo.training.averaging import RunningAverage, divergence, two_passes
+from teo.training.processes import average_gradients, distributed_rank, from_first, wait_for_all
 
 CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
 
@@ -107,7 +108,11 @@ def schedule(step: int, elapsed: float, settings: LoopSettings) -> float:
 
 
 class Loop:
-    """One run: the model, its optimiser and how far it is; `fit` goes on from there."""
+    """One run: the model, its optimiser and how far it is; `fit` goes on from there.
+
+    Several processes have the same weights and update them by the mean of their gradients; the first one logs and
+    saves.
+    """
 
     def __init__(self, model: PackedModel, settings: LoopSettings, output: Path, device: torch.device) -> None:
         torch.set_float32_matmul_precision("high")
@@ -116,6 +121,7 @@ class Loop:
         self.optimizer = _optimizer(model, settings, device)
         self.average = RunningAverage(model, settings.ema) if settings.ema else None
         self.clock = Clock()
+        self.main = distributed_rank()[0] == 0
         output.mkdir(parents=True, exist_ok=True)
         self._resume()
 
@@ -130,13 +136,16 @@ class Loop:
         self.model.train()
         for step in range(clock.step, settings.steps):
             elapsed = time.monotonic() - began
+            if settings.minutes > 0:
+                elapsed = from_first(elapsed, self.device)
             rate = settings.learning_rate * schedule(step, elapsed, settings)
             if rate <= 0.0:
                 break
             tokens, *figures = self._update(next(batches), rate)
             if self.average is not None:
                 self.average.update(step)
-            log.add(step, tokens, rate, elapsed, *figures)
+            if self.main:
+                log.add(step, tokens, rate, elapsed, *figures)
             clock.step, clock.seconds = step + 1, time.monotonic() - began
             if settings.save_every and (step + 1) % settings.save_every == 0:
                 self._save()
@@ -154,6 +163,7 @@ class Loop:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
             decoder_loss, masked_loss = self.model(batch)
         (decoder_loss + self.settings.masking_weight * masked_loss).backward()
+        average_gradients(self.model)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -170,6 +180,9 @@ class Loop:
                 self.average.restore(stored.get("average"))
 
     def _save(self) -> None:
+        if not self.main:
+            wait_for_all()
+            return
         clock = {"step": self.clock.step, "seconds": self.clock.seconds}
         stored: dict[str, Any] = {
             "model": self.model.state_dict(),
@@ -179,6 +192,7 @@ class Loop:
         if self.average is not None:
             stored["average"] = self.average.average
         write_whole(self.output / CHECKPOINT, lambda beside: torch.save(stored, beside))
+        wait_for_all()
 
 
 def _optimizer(model: nn.Module, settings: LoopSettings, device: torch.device) -> torch.optim.Optimizer:

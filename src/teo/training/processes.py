@@ -46,3 +46,29 @@ def wait_for_all() -> None:
     """Return once every process is here."""
     if distributed_rank()[1] > 1:
         torch.distributed.barrier()
+
+
+def average_gradients(model: torch.nn.Module) -> None:
+    """Replace each gradient by its mean over all processes; a parameter without one counts as zero there."""
+    _, world = distributed_rank()
+    if world == 1:
+        return
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in parameters:
+        if parameter.grad is None:  # a batch without masked tokens, say: all processes must send the same sizes
+            parameter.grad = torch.zeros_like(parameter)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    torch.distributed.all_reduce(flat)
+    flat /= world
+    for gradient, mean in zip(gradients, flat.split([gradient.numel() for gradient in gradients]), strict=True):
+        gradient.copy_(mean.view_as(gradient))
+
+
+def from_first(value: float, device: torch.device) -> float:
+    """Return the first process's value, so that all decide alike."""
+    if distributed_rank()[1] == 1:
+        return value
+    shared = torch.tensor([value], dtype=torch.float64, device=device)
+    torch.distributed.broadcast(shared, src=0)
+    return float(shared.item())

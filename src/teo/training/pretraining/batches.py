@@ -1,4 +1,8 @@
-"""Batches of pretraining examples: batch n is the same whatever made it, so that a resumed run goes on as it was."""
+"""Batches of pretraining examples: batch n is the same whatever made it, so that a resumed run goes on as it was.
+
+Of several processes each draws from a share of the corpora of its own (`Corpus.share`), and has batches of its own: at
+step n the batches number n * processes + rank.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +52,16 @@ class PretrainBatches(Dataset[dict[str, torch.Tensor]]):
         batches: int,
         seed: int,
         first: int = 0,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
-        self.corpora = corpora
+        self.corpora = corpora = [corpus.share(rank, world) for corpus in corpora]
         self.noise = noise
         self.buckets = buckets
         self.batches = batches
         self.seed = seed
         self.first = first
+        self.rank, self.world = rank, world
         self._corpus_bounds = list(accumulate(corpus.weight for corpus in corpora))
         self._bucket_bounds = list(accumulate(bucket.share for bucket in buckets))
 
@@ -62,7 +69,7 @@ class PretrainBatches(Dataset[dict[str, torch.Tensor]]):
         return self.batches - self.first
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        rng = Random(f"{self.seed}/{self.first + index}")
+        rng = Random(f"{self.seed}/{(self.first + index) * self.world + self.rank}")
         bucket = rng.choices(self.buckets, cum_weights=self._bucket_bounds)[0]
         return collate([self.example(bucket, rng) for _ in range(bucket.rows)], bucket)
 

@@ -1,6 +1,8 @@
 """Pretraining of the backbone on plain dialogues: text infilling and self-supervised rewriting.
 
-`teo pretrain CONFIG [key=value ...]`; with `--prepare` it stops once tokenizer and token streams are made.
+`teo pretrain CONFIG [key=value ...]`; with `--prepare` it stops once tokenizer and token streams are made. Started by
+`accelerate launch` it runs in several processes: each reads its own share of the shards, and an update has a batch of
+each.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from teo.training.loop import Loop, LoopSettings, PackedModel
 from teo.training.pretraining.batches import Bucket, PretrainBatches
 from teo.training.pretraining.noise import Noise, NoiseSettings, Vocabulary, cjk_tokens
 from teo.training.pretraining.streams import Corpus, frequent_tokens, make_stream, read_dialogues
+from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +86,33 @@ class PretrainConfig:
 
 def pretrain(config: PretrainConfig) -> Path:
     """Run the pretraining and return the model's folder; a run that was stopped goes on from its last checkpoint."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    join_process_group(device)
+    rank, world = distributed_rank()
     torch.manual_seed(config.seed)
     output = Path(config.output)
-    tokenizer, streams = prepare(config)
+    tokenizer, streams = _prepare_once(config)
     corpora = [Corpus.load(path, weight) for path, weight in zip(streams, config.shards.values(), strict=True)]
     frequent = frequent_tokens(corpora, cjk_tokens(tokenizer), config.frequent)
     noise = Noise(Vocabulary(tokenizer, frequent.tolist()), config.noise)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    loop = Loop(PackedModel(_backbone(config, tokenizer)), config.loop, output, device)
-    _write_record(config, output, loop.model.backbone)
-    batches = PretrainBatches(corpora, noise, config.buckets, config.loop.steps, config.seed, loop.clock.step)
-    loop.fit(iter(load_batches(batches, config.workers, device)))
-    save_backbone(loop.model.backbone, tokenizer, output / "model")
+    target = torch.device(own_device(device))
+    loop = Loop(PackedModel(_backbone(config, tokenizer)), config.loop, output, target)
+    if loop.main:
+        _write_record(config, output, loop.model.backbone, world)
+    steps = config.loop.steps
+    batches = PretrainBatches(corpora, noise, config.buckets, steps, config.seed, loop.clock.step, rank, world)
+    loop.fit(iter(load_batches(batches, config.workers, target)))
+    if loop.main:
+        save_backbone(loop.model.backbone, tokenizer, output / "model")
+    wait_for_all()
     return output / "model"
+
+
+def _prepare_once(config: PretrainConfig) -> tuple[Tokenizer, list[Path]]:
+    """Return what `prepare` does; of several processes the first makes it, and the others find it made."""
+    made = prepare(config) if distributed_rank()[0] == 0 else None
+    wait_for_all()
+    return made or prepare(config)
 
 
 def prepare(config: PretrainConfig) -> tuple[Tokenizer, list[Path]]:
@@ -157,9 +174,10 @@ def save_backbone(backbone: TeoForConditionalGeneration, tokenizer: Tokenizer, p
     wrap_tokenizer(tokenizer).save_pretrained(path)
 
 
-def _write_record(config: PretrainConfig, output: Path, backbone: TeoForConditionalGeneration) -> None:
+def _write_record(config: PretrainConfig, output: Path, backbone: TeoForConditionalGeneration, processes: int) -> None:
     record = {
         "config": asdict(config),
+        "processes": processes,
         "parameters": sum(p.numel() for p in backbone.parameters()),
         "versions": versions(("torch", "transformers", "tokenizers", "numpy")),
         "git_commit": git_commit(),

@@ -101,6 +101,30 @@ class Corpus:
         kept = turns > 1
         return cls(stream, starts[kept], borders[kept], weight * len(stream))
 
+    def share(self, rank: int, world: int) -> Corpus:
+        """Return what one of several processes reads: dialogues next to each other that no other process reads.
+
+        The shares have about as many tokens, and together they are the whole.
+        """
+        if world == 1:
+            return self
+        if len(self.starts) < world:
+            raise DataError(
+                f"shards: expected a dialogue for each of {world} processes, found {len(self.starts)}; "
+                "use larger shards or fewer processes"
+            )
+        first, after = (self._border(number, world) for number in (rank, rank + 1))
+        start, end = int(self.starts[first]), int(self.ends[after - 1])
+        stream = self.stream[start : end + 1]
+        weight = self.weight * len(stream) / len(self.stream)
+        return Corpus(stream, self.starts[first:after] - start, self.ends[first:after] - start, weight)
+
+    def _border(self, number: int, world: int) -> int:
+        """Return the dialogue at which a process's share begins; each process has one at least."""
+        count = len(self.starts)
+        at = int(np.searchsorted(self.starts, number * len(self.stream) // world))
+        return count if number == world else min(max(at, number), count - world + number)
+
     def draw_dialogue(self, place: float) -> list[list[int]]:
         """Return the turns of the dialogue at a place between 0 and 1 of the stream: long ones come more often."""
         at = int(place * (len(self.stream) - 1))

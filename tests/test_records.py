@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from teo.cli.records import make_record, parse_line, pass_through
 from teo.errors import InputError
 from teo.files import json_line
+from teo.records import make_record, parse_line, pass_through
 
 RESULT = {"rewrite": "ours", "changed": True, "confidence": 0.5}
 

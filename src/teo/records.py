@@ -1,0 +1,69 @@
+"""Rows of JSON and the records made of them, the same for a stream and for a batch job.
+
+A record has the row's other keys and the keys of the rewriter's record, which win. Where the row has a person's
+`rewrite`, the record can be scored as it is: `reference` is the person's rewrite, `current` the utterance and
+`prediction` the rewriter's; further accepted rewrites (`rewrites`) are `references`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from teo.errors import InputError
+
+BLANK = b" \t\r\n\xef\xbb\xbf"
+"""What a line without a row may hold: white space, and the mark that some editors put before UTF-8."""
+INPUT_KEYS = frozenset({"history", "utterance", "messages"})
+"""The keys of a row that are its dialogue."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LONGEST_LINE = 64 << 20
+_GOLD_KEYS = frozenset({"rewrite", "rewrites"})
+
+
+def make_record(row: Mapping[str, Any], utterance: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row's other keys and the rewriter's record; where there is a reference, what scores it too."""
+    passed = pass_through(row)
+    if passed.get("reference") is not None:
+        passed |= {"current": utterance, "prediction": result["rewrite"]}
+    return passed | dict(result)
+
+
+def pass_through(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a record keeps of its row: the other keys, and a person's rewrites as reference and references."""
+    passed = {key: value for key, value in row.items() if key not in INPUT_KEYS | _GOLD_KEYS}
+    gold, several = row.get("rewrite"), row.get("rewrites")
+    accepted = list(several) if isinstance(several, list) else []
+    if gold is not None:
+        accepted = [gold, *(text for text in accepted if text != gold)]
+    if accepted and passed.get("reference") is None:
+        passed["reference"] = accepted[0]
+        if accepted[1:]:
+            passed["references"] = accepted[1:]
+    return passed
+
+
+def parse_line(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line; what JSON has no number for (NaN, Infinity, 1e999) is null."""
+    if len(line) > _LONGEST_LINE:
+        raise InputError(f"expected a line of at most {_LONGEST_LINE >> 20} MB, found {len(line) >> 20} MB")
+    text = line.removeprefix(_BYTE_ORDER_MARK)
+    try:
+        row = json.loads(text.decode("utf-8"), parse_constant=lambda _: None, parse_float=_finite)
+    except UnicodeDecodeError as error:
+        raise InputError(f"expected UTF-8, found byte 0x{text[error.start]:02x} at {error.start}") from None
+    except RecursionError:
+        raise InputError("expected a JSON object, found one nested too deep") from None
+    except ValueError as error:
+        raise InputError(f"expected a JSON object, found something else ({error})") from None
+    if not isinstance(row, dict):
+        raise InputError("expected a JSON object with history and utterance, or messages; found another JSON value")
+    return row
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None

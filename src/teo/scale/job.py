@@ -1,0 +1,209 @@
+"""A batch job: plan the input, rewrite what is missing, check that no row was lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from teo.errors import InputError, TeoError, explain
+from teo.loading import Model, is_exported, locate, open_model
+from teo.pipelines import PIPELINES, find_variant
+from teo.runtime.onnx_session import available_cores
+from teo.scale.engines import ray_cluster, run_local, run_ray
+from teo.scale.inputs import Plan, plan_input
+from teo.scale.manifest import FORMAT_VERSION, State, describe_plan
+from teo.scale.output import Output
+from teo.scale.parts import Done, Part
+from teo.scale.stores import open_store
+from teo.scale.worker import Report, Task
+from teo.version import __version__
+
+Engine = Literal["local", "ray"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a batch job is asked to do; `task.output` is where the user wants it, a folder or a file."""
+
+    task: Task
+    engine: Engine = "local"
+    processes: int | None = None
+    """How many work at once; None: one a core, one in all on a GPU, as many as a Ray cluster has room for."""
+    address: str | None = None
+    """A Ray cluster to use; None: one is started here."""
+    part_rows: int = 2048
+    """Rows of a part: what a killed job does again, and the window in which rows are sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What became of all rows, of earlier runs of the job too."""
+
+    rows: int = 0
+    errors: int = 0
+    changed: int = 0
+    repeated: int = 0
+
+    @classmethod
+    def of(cls, done: Sequence[Done]) -> Totals:
+        """Return the sums over parts."""
+        return cls(*(sum(getattr(part, name) for part in done) for name in ("rows", "errors", "changed", "repeated")))
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a job is; rows of earlier runs are counted apart, since they took no time now."""
+
+    rows: int
+    processes: int = 1
+    before: int = 0
+    done: int = 0
+    errors: int = 0
+    busy: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+
+    def add(self, done: Done, seconds: float) -> None:
+        """Count a part that took some process so many seconds."""
+        self.done += done.rows
+        self.errors += done.errors
+        self.busy += seconds
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the rewriting took, until now or until its end."""
+        return max((self.ended or time.monotonic()) - self.started, 1e-9)
+
+    @property
+    def rate(self) -> float:
+        """Rows a second in this run."""
+        return self.done / self.seconds
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that the rest takes at this rate; None where nothing is done yet."""
+        return (self.rows - self.before - self.done) / self.rate if self.done else None
+
+    @property
+    def idle(self) -> float:
+        """The share of the processes' time in which they had no part to work on, loading among it."""
+        return max(0.0, 1.0 - self.busy / (self.processes * self.seconds))
+
+
+class StoppedError(TeoError):
+    """A job that ended before its time, and can be gone on with."""
+
+    def __init__(self, reason: str, done: int, parts: int, status: int) -> None:
+        super().__init__(f"{reason}; {done} of {parts} parts are done: start the same command again to go on")
+        self.exit_code = status
+
+
+def run_job(job: Job, listen: Callable[[Progress], None] = lambda progress: None) -> tuple[Totals, Progress]:
+    """Return the totals of a finished job and how this run went; what earlier runs have done is not done again.
+
+    `listen` is called when the rewriting begins and after each part.
+    """
+    model = open_task_model(job.task)
+    plan = plan_input(job.task.input, job.part_rows)
+    output = Output.of(job.task.output, plan)
+    task = replace(
+        job.task, output=output.folder, format=plan.format, model=replace(job.task.model, runtime=model.runtime)
+    )
+    store, path = open_store(output.folder)
+    _refuse_overlap(plan, path)
+    state, manifest = State(store, path, plan.format), make_manifest(job, model, plan)
+    output.require_free(state)
+    stored, done = state.begin(manifest), state.done(plan.parts)
+    if stored is not None and (output.file or len(done) == len(plan.parts)):
+        output.require_there()
+        return Totals(**stored), Progress(plan.rows, before=plan.rows)
+    progress = Progress(plan.rows, before=Totals.of(list(done.values())).rows)
+    missing = [part for part in plan.parts if part.number not in done]
+    with _engine(job, task, missing) as (processes, reports):
+        progress.processes, progress.started = processes, time.monotonic()
+        listen(progress)
+        for report in reports:
+            if report.done is None:
+                raise StoppedError(report.failure, len(done), len(plan.parts), report.status)
+            done[report.number] = report.done
+            progress.add(report.done, report.seconds)
+            listen(progress)
+        progress.ended = time.monotonic()
+    totals = Totals.of([done[part.number] for part in state.check(plan.parts, done)])
+    if totals.rows != plan.rows:
+        raise TeoError(f"{output.folder}: expected {plan.rows} rows, found {totals.rows}; this is a defect of teo")
+    try:
+        output.join([state.path(part) for part in plan.parts])
+        state.finish(manifest, asdict(totals))
+    except (OSError, InputError) as error:
+        raise StoppedError(explain(error)[0], len(done), len(plan.parts), 2) from error
+    if output.file:
+        state.remove_parts(plan.parts)
+    return totals, progress
+
+
+@contextmanager
+def _engine(job: Job, task: Task, parts: Sequence[Part]) -> Iterator[tuple[int, Iterable[Report]]]:
+    """Give the number of processes and the reports of the parts as they come."""
+    if not parts:
+        yield 1, ()
+    elif job.engine == "ray":
+        with ray_cluster(task, job.processes, job.address) as actors:
+            yield actors, run_ray(task, parts, actors)
+    else:
+        own = 1 if task.model.device != "cpu" else max(1, available_cores() // task.model.threads)
+        processes = min(job.processes or own, len(parts))
+        with closing(run_local(task, parts, processes)) as reports:
+            yield processes, reports
+
+
+def open_task_model(task: Task) -> Model:
+    """Return the model of a task, its weights not loaded yet; a GPU needs one that was not exported."""
+    choice = task.model
+    try:
+        return open_model(choice.model, runtime=choice.runtime, device=choice.device, bf16=choice.bf16)
+    except InputError as error:
+        on_gpu = choice.device != "cpu" or choice.bf16
+        if not on_gpu or not is_exported(locate(choice.model)):
+            raise
+        raise InputError(
+            f"{error}; a GPU runs the torch weights of a trained folder: give the folder that training wrote with "
+            "--model (the embedded model has none)"
+        ) from error
+
+
+def make_manifest(job: Job, model: Model, plan: Plan) -> dict[str, Any]:
+    """Return what decides the output of a job: its model, its settings, its input. How it is run is not among it."""
+    task, choice = job.task, job.task.model
+    variant = find_variant(choice.variant or model.folder.variant, PIPELINES)
+    return {
+        "manifest": FORMAT_VERSION,
+        "teo": __version__,
+        "model": {
+            "name": model.name,
+            "fingerprint": model.fingerprint(variant.roles(model.folder.roles)),
+            "variant": variant.name,
+            "runtime": model.runtime,
+            "device": choice.device,
+            "precision": model.precision,
+        },
+        "settings": {
+            **task.options,
+            "columns": {name: getattr(task.columns, name) for name in ("history", "utterance", "messages", "id")},
+            "keep": list(choice.keep),
+            "batch_size": choice.batch_size,
+            "part_rows": job.part_rows,
+        },
+        "input": describe_plan(plan),
+    }
+
+
+def _refuse_overlap(plan: Plan, folder: str) -> None:
+    """Raise where the output's folder holds an input file: a second run would read what the first has written."""
+    for part in plan.parts:
+        if PurePosixPath(part.file).parent == PurePosixPath(folder):
+            raise InputError(f"{folder}: expected another folder for the output, found that of the input")

@@ -1,0 +1,73 @@
+"""Where a job writes: a folder of parts, or one file that the parts are joined into at the end."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from teo.errors import InputError
+from teo.scale.inputs import SUFFIXES, Plan, require_parquet
+from teo.scale.manifest import MANIFEST, State
+from teo.scale.stores import Store, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The folder of the parts, and the file that they become, if any."""
+
+    folder: str
+    file: str | None = None
+
+    @classmethod
+    def of(cls, location: str, plan: Plan) -> Output:
+        """Return the output of a location: one that ends as a file of the input's format does is a file."""
+        base, mark, query = location.partition("?")
+        kind = SUFFIXES.get(PurePosixPath(base).suffix)
+        if kind is None:
+            return cls(location)
+        if kind != plan.format:
+            raise InputError(f"{location}: expected the input's format, {plan.format}, found {kind}; change the suffix")
+        return cls(f"{base}.parts{mark}{query}", location)
+
+    def require_free(self, state: State) -> None:
+        """Raise where the file is there and no job of ours has begun to make it."""
+        if self.file and not state.begun and self._is_there(self.file):
+            raise InputError(f"{self.file}: expected a new file, found one; remove it or give another output")
+
+    def require_there(self) -> None:
+        """Raise where a job is finished and its file is gone."""
+        if self.file and not self._is_there(self.file):
+            raise InputError(
+                f"{self.file}: expected the file of a finished job, found none; remove {self.folder}/{MANIFEST} to "
+                "start anew"
+            )
+
+    def join(self, parts: list[str]) -> None:
+        """Write the parts as one file, where one is wanted."""
+        if self.file is None:
+            return
+        store, path = open_store(self.file)
+        if PurePosixPath(parts[0]).suffix == ".parquet":
+            store.write(path, _join_tables(store, parts))
+        else:
+            store.append(path, parts)
+
+    def _is_there(self, file: str) -> bool:
+        store, path = open_store(file)
+        return PurePosixPath(path).name in store.sizes(str(PurePosixPath(path).parent))
+
+
+def _join_tables(store: Store, parts: list[str]) -> bytes:
+    """Return one Parquet file of several, each a row group of it."""
+    parquet, out = require_parquet("output"), io.BytesIO()
+    with store.open(parts[0]) as stream:
+        schema = parquet.read_schema(stream)
+    with parquet.ParquetWriter(out, schema) as writer:
+        for part in parts:
+            with store.open(part) as stream:
+                table = parquet.read_table(stream)
+            if table.schema != schema:
+                raise InputError("output: the input files have different columns; give a folder as output")
+            writer.write_table(table)
+    return out.getvalue()

@@ -1,0 +1,284 @@
+"""A batch job in this process: one row for each row, errors in their place, stopping and going on."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batch_jobs import Shouting, contents, make_rows, read_output, write_rows
+from teo.errors import InputError, TeoError
+from teo.scale.job import Job, StoppedError, run_job
+from teo.scale.rows import Columns
+from teo.scale.stores import LocalStore
+from teo.scale.worker import ModelChoice
+
+
+def test_every_row_has_its_record_in_its_place(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    rows = make_rows(95)
+    totals, progress = run_job(make_job(write_rows(tmp_path / "in.jsonl", rows)))
+    records = read_output(tmp_path / "out")
+    assert [record["id"] for record in records] == list(range(95))
+    assert [record["rewrite"] for record in records] == [row["utterance"].upper() for row in rows]
+    assert {record["note"] for record in records} == {"é 字"}
+    assert not {"history", "utterance"} & set(records[0])
+    assert (totals.rows, totals.errors, totals.changed) == (95, 0, 95)
+    assert (progress.done, progress.before, len(list((tmp_path / "out").glob("part-*.jsonl")))) == (95, 0, 10)
+
+
+def test_a_dialogue_is_decided_once_and_batches_have_rows_of_like_length(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    rows = [{"history": ["x" * (k * 37 % 100)], "utterance": "hm so"} for k in range(100)] * 2
+    job = make_job(write_rows(tmp_path / "in.jsonl", rows), part_rows=150, model=ModelChoice(batch_size=8))
+    totals, _ = run_job(job)
+    batches = shouting.asked[1:]  # the first is the probe
+    asked = [dialogue for batch in batches for dialogue in batch]
+    assert len(asked) == len(set(asked)) == 100, "those of the second part were known"
+    assert totals.repeated == 50, "of the first part alone, so that it does not depend on who did what"
+    lengths = [len(dialogue.history[0]) for dialogue in asked]
+    assert lengths == sorted(lengths)
+    assert max(map(len, batches)) == 8
+
+
+def test_bad_rows_become_error_rows_and_are_counted(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    lines = [
+        ('{"id": 1, "history": ["a"], "utterance": "fine"}', None),
+        ("{no json", "expected a JSON object, found something else"),
+        ("", None),  # no row
+        ('{"id": 2, "history": "a", "utterance": "b"}', "history: expected a list of strings, found a string"),
+        ('{"id": 3, "history": ["a"]}', "utterance: missing"),
+        ('{"id": 4, "history": ["a"], "utterance": "explode"}', "the model failed: RuntimeError: the graph failed"),
+        ('{"id": 5, "history": ["a"], "utterance": "a long one"}', "history: too long"),
+        ('{"id": 6, "history": ["a"], "utterance": "fine too"}', None),
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(line for line, _ in lines), encoding="utf-8")
+    totals, _ = run_job(make_job(tmp_path / "in.jsonl", truncation="error"))
+    records = read_output(tmp_path / "out")
+    expected = [(number, wording) for number, (line, wording) in enumerate(lines, 1) if line]
+    assert (totals.rows, totals.errors, len(records)) == (7, 5, 7)
+    for record, (number, wording) in zip(records, expected, strict=True):
+        if wording is None:
+            assert "error" not in record
+        else:
+            assert (record["error"]["file"], record["error"]["line"]) == ("in.jsonl", number)
+            assert record["error"]["message"].startswith(wording)
+    assert [record.get("id") for record in records] == [1, None, 2, 3, 4, 5, 6], "other keys stay where there are any"
+
+
+def test_a_broken_model_ends_the_job_instead_of_every_row(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    job = make_job(write_rows(tmp_path / "in.jsonl", make_rows(20)))
+    shouting.broken = True
+    with pytest.raises(StoppedError, match=r"the graph failed.*; 0 of 2 parts are done: start the same command again"):
+        run_job(job)
+    shouting.broken = False
+    assert run_job(job)[0].errors == 0
+
+
+def failing_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Let the disk be full after so many files."""
+    original, written = LocalStore.write, []
+
+    def write(self: LocalStore, path: str, data: bytes) -> None:
+        written.append(path)
+        if len(written) > after:
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        original(self, path, data)
+
+    monkeypatch.setattr(LocalStore, "write", write)
+
+
+@pytest.mark.parametrize("after", range(1, 12))
+def test_a_full_disk_leaves_a_state_to_go_on_from(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, after: int
+) -> None:
+    source = write_rows(tmp_path / "in.jsonl", make_rows(45))
+    run_job(make_job(source, tmp_path / "whole"))
+    job = make_job(source, tmp_path / "stopped")
+    with pytest.MonkeyPatch.context() as patch:
+        failing_disk(patch, after)
+        with pytest.raises(StoppedError, match=r"No space left on device.*start the same command again"):
+            run_job(job)
+    _, progress = run_job(job)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "stopped")
+    assert progress.before == min(45, 10 * ((after - 1) // 2)), "a part is two files, after the manifest"
+    assert run_job(job)[1].done == 0
+
+
+def test_a_file_that_vanishes_leaves_a_state_to_go_on_from(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "d").mkdir()
+    for name in ("a", "b"):
+        write_rows(tmp_path / "d" / f"{name}.jsonl", make_rows(10))
+    run_job(make_job(tmp_path / "d", tmp_path / "whole"))
+    job, hidden = make_job(tmp_path / "d"), tmp_path / "hidden"
+    with pytest.raises(StoppedError, match=r"b\.jsonl: cannot be read: No such file.*; 1 of 2 parts are done"):
+        run_job(job, lambda progress: progress.done and (tmp_path / "d" / "b.jsonl").rename(hidden))
+    hidden.rename(tmp_path / "d" / "b.jsonl")
+    assert run_job(job)[1].before == 10
+    assert contents(tmp_path / "whole") == contents(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("change", "wording"),
+    [
+        ({"columns": Columns(id="note")}, "found another settings.columns.id: note, which was None"),
+        ({"min_confidence": 0.5}, "found another settings.min_confidence: 0.5, which was None"),
+        ({"n_best": 2}, "found another settings.n_best: 2, which was 1"),
+        ({"part_rows": 20}, "found another settings.part_rows: 20, which was 10"),
+        ({"model": ModelChoice(variant="fused")}, "found another model.fingerprint: |found another model.variant"),
+        ({"model": ModelChoice(keep=("no",))}, r"found another settings.keep.count: 1, which was 0"),
+    ],
+)
+def test_other_settings_are_refused(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, change: dict[str, Any], wording: str
+) -> None:
+    source = write_rows(tmp_path / "in.jsonl", make_rows(15))
+    run_job(make_job(source))
+    with pytest.raises(InputError, match=wording):
+        run_job(make_job(source, **change))
+
+
+def test_another_input_is_refused_and_the_same_elsewhere_is_not(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    rows = make_rows(15)
+    source = write_rows(tmp_path / "in.jsonl", rows)
+    run_job(make_job(source))
+    (tmp_path / "moved").mkdir()
+    source.rename(tmp_path / "moved" / "in.jsonl")
+    assert run_job(make_job(tmp_path / "moved" / "in.jsonl"))[1].done == 0
+    rows[3]["utterance"] = "way 3"  # as long as before
+    write_rows(tmp_path / "moved" / "in.jsonl", rows)
+    with pytest.raises(InputError, match=r"found another input\.files\[0\]\.digest"):
+        run_job(make_job(tmp_path / "moved" / "in.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda data: data[:-1], "cut off: its size shows it"),
+        (lambda data: data.replace(b"SAY", b"YAS"), "changed: its hash shows it"),
+    ],
+)
+def test_a_part_that_was_damaged_is_made_anew(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, damage: Callable[[bytes], bytes], reason: str
+) -> None:
+    source, job = write_rows(tmp_path / "in.jsonl", make_rows(45)), make_job(tmp_path / "in.jsonl")
+    run_job(make_job(source, tmp_path / "whole"))
+    with pytest.MonkeyPatch.context() as patch:
+        failing_disk(patch, 7)
+        with pytest.raises(StoppedError):
+            run_job(job)
+    part = tmp_path / "out" / "part-000001.jsonl"
+    part.write_bytes(damage(part.read_bytes()))
+    for _ in range(2):
+        try:
+            run_job(job)
+        except TeoError as error:
+            assert re.search(r"part-000001\.jsonl: expected 10 rows as they were written", str(error)), reason
+    assert contents(tmp_path / "whole") == contents(tmp_path / "out"), reason
+
+
+def test_a_part_that_is_gone_after_the_end_is_made_again(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    job = make_job(write_rows(tmp_path / "in.jsonl", make_rows(45)))
+    run_job(job)
+    before = contents(tmp_path / "out")
+    (tmp_path / "out" / "part-000003.jsonl").unlink()
+    assert run_job(job)[1].done == 10
+    assert contents(tmp_path / "out") == before
+
+
+def test_one_file_is_joined_from_the_parts_and_known_to_be_finished(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    source = write_rows(tmp_path / "in.jsonl", make_rows(25))
+    run_job(make_job(source, tmp_path / "folder"))
+    job = make_job(source, tmp_path / "out.jsonl")
+    run_job(job)
+    joined = (tmp_path / "out.jsonl").read_bytes()
+    assert joined == b"".join(part.read_bytes() for part in sorted((tmp_path / "folder").glob("part-*")))
+    assert [path.name for path in (tmp_path / "out.jsonl.parts").iterdir()] == ["_manifest.json"]
+    assert run_job(job)[1].done == 0
+    (tmp_path / "out.jsonl").unlink()
+    with pytest.raises(InputError, match=r"out\.jsonl: expected the file of a finished job, found none"):
+        run_job(job)
+
+
+@pytest.mark.parametrize(
+    ("files", "source", "target", "wording"),
+    [
+        ({}, "gone.jsonl", "out", "gone.jsonl: cannot be read: No such file"),
+        ({"x.csv": "a"}, "x.csv", "out", "expected a file that ends in .jsonl, .ndjson, .parquet"),
+        ({"d/x.csv": "a", "d/y.csv": ""}, "d", "out", "expected files that end in .jsonl"),
+        ({"d/x.jsonl": "{}", "d/y.parquet": ""}, "d", "out", "expected JSONL or Parquet, found both"),
+        ({"d/x.jsonl": "{}"}, "d", "d", "expected another folder for the output, found that of the input"),
+        ({"x.jsonl": "{}", "out/mine.txt": ""}, "x.jsonl", "out", "expected an empty folder or a job to go on with"),
+        ({"x.jsonl": "{}", "y.jsonl": ""}, "x.jsonl", "y.jsonl", "y.jsonl: expected a new file, found one"),
+        ({"x.jsonl": "{}"}, "x.jsonl", "y.parquet", "expected the input's format, jsonl, found parquet"),
+        ({"x.parquet": "no"}, "x.parquet", "out", "x.parquet: expected a Parquet file, found something else"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_one_line(
+    make_job: Callable[..., Job], tmp_path: Path, files: dict[str, str], source: str, target: str, wording: str
+) -> None:
+    if source.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=re.escape(wording)):
+        run_job(make_job(tmp_path / source, tmp_path / target))
+
+
+def test_a_gpu_needs_a_trained_folder(make_job: Callable[..., Job], tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "in.jsonl", make_rows(1))
+    job = make_job(source, model=ModelChoice(device="cuda"))
+    with pytest.raises(InputError, match=r"a GPU runs the torch weights of a trained folder: give the folder"):
+        run_job(job)
+
+
+def test_several_files_and_no_rows(shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path) -> None:
+    (tmp_path / "d" / "deep").mkdir(parents=True)
+    write_rows(tmp_path / "d" / "b.jsonl", make_rows(12))
+    write_rows(tmp_path / "d" / "deep" / "a.ndjson", [{"bad": 1}])
+    (tmp_path / "d" / "empty.jsonl").touch()
+    totals, _ = run_job(make_job(tmp_path / "d"))
+    assert (totals.rows, totals.errors) == (13, 1)
+    assert read_output(tmp_path / "out")[-1]["error"]["file"] == "deep/a.ndjson"
+    totals, _ = run_job(make_job(tmp_path / "d" / "empty.jsonl", tmp_path / "nothing"))
+    assert totals.rows == 0
+    stored = json.loads((tmp_path / "nothing" / "_manifest.json").read_text())
+    assert stored["totals"] == {"rows": 0, "errors": 0, "changed": 0, "repeated": 0}
+
+
+def test_the_time_left_and_the_idle_share(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    source = write_rows(tmp_path / "in.jsonl", make_rows(40))
+    run_job(make_job(source), lambda progress: seen.append((replace(progress), progress.left is None)))
+    assert [(progress.done, unknown) for progress, unknown in seen] == [
+        (0, True),
+        (10, False),
+        (20, False),
+        (30, False),
+        (40, False),
+    ]
+    last = replace(seen[-1][0], started=100.0, ended=110.0, busy=15.0, processes=2, done=20)
+    assert (last.rate, last.left, last.idle) == (2.0, 10.0, 0.25)

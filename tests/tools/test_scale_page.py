@@ -1,0 +1,91 @@
+"""The figures of the page on scale: made from what is stored, with a place for what is not measured yet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scale_page import BEGIN, END, ROOT, render
+
+RUN = {
+    "seconds": 120.0,
+    "rewriting_seconds": 110.0,
+    "rows_per_second": 150.0,
+    "rows_per_second_and_process": 75.0,
+    "rows_per_cpu_second": 80.0,
+    "idle": 0.1,
+}
+BATCH: dict[str, Any] = {
+    "cores": 2,
+    "load_of_others": [0.1, 0.2],
+    "rows": 200_000,
+    "engines": {"local": RUN, "ray": RUN | {"seconds": 132.0, "rows_per_cpu_second": None}},
+    "engines_agree": True,
+    "growth": {"rows": 1000, "processes": {"1": RUN, "2": RUN | {"rows_per_second": 285.0}}},
+    "kills": {"rows": 500, "parts": 40, "kills": 10, "same": True},
+}
+GPU = {
+    "device": "NVIDIA H200",
+    "torch": "2.11",
+    "rows": 16_384,
+    "same_rewrites": 0.991,
+    "runs": [
+        {"dtype": dtype, "batch_size": size, "rows_per_second": 5000.0 + size}
+        for dtype in ("float32", "bfloat16")
+        for size in (64, 512)
+    ],
+}
+
+
+def make_page(folder: Path, batch: dict[str, Any], gpu: dict[str, Any] | None = None) -> str:
+    (folder / "batch.json").write_text(json.dumps(batch))
+    if gpu:
+        (folder / "gpu.json").write_text(json.dumps(gpu))
+    return render(f"before\n{BEGIN}\nstale\n{END}\nafter\n", folder)
+
+
+def test_the_figures_are_those_that_are_stored(tmp_path: Path) -> None:
+    page = make_page(tmp_path, BATCH)
+    assert page.startswith(f"before\n{BEGIN}\n")
+    assert page.endswith(f"{END}\nafter\n")
+    assert "stale" not in page
+    assert "| local | 150.0 | 75.0 | 80.0 | 10.0 | 120.0 | 10.0 |" in page
+    assert "Ray takes 12 s more in all, 10%." in page
+    assert "| 2 | 285.0 | 1.90 | 80.0 |" in page
+    assert "the same, byte for byte" in page
+    assert "Not measured yet." in page
+    assert "At 72 rows a second for each core, 100,000,000 rows take 386 core hours." in page
+    assert "| 96 cores | 4.0 | 386 × *c* |" in page
+
+
+def test_a_gpu_gets_a_table_and_a_line_of_the_plan(tmp_path: Path) -> None:
+    page = make_page(tmp_path, BATCH, GPU)
+    assert "| bfloat16 | 5,064 | 5,512 |" in page
+    assert "the same rewrite for 99.1% of the rows" in page
+    assert "| 1 × NVIDIA H200 | 5.0 | 5.0 × *g* |" in page
+    assert "Not measured yet." not in page
+
+
+@pytest.mark.parametrize(
+    ("change", "wording"),
+    [
+        ({"engines_agree": False}, "NOT the same"),
+        ({"load_of_others": [0.1, 7.5]}, "Other work ran on the machine (load 0.1 to 7.5)"),
+        ({"kills": BATCH["kills"] | {"same": False}}, "OTHER files than"),
+    ],
+)
+def test_a_failure_is_not_passed_over(tmp_path: Path, change: dict[str, Any], wording: str) -> None:
+    assert wording in make_page(tmp_path, BATCH | change)
+
+
+def test_the_page_is_up_to_date() -> None:
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    assert render(page, ROOT / "results" / "scale") == page
+
+
+def test_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected the lines"):
+        render("no marks", tmp_path)
