@@ -83,13 +83,17 @@ def _embeddings(model: Any, source: Path) -> Iterator[_Part]:
 
 
 def _read_bart(config: Any, weights: Weights, parts: dict[str, Array], source: Path) -> Network:
-    if config.encoder_attention_heads != config.decoder_attention_heads:
-        raise ModelError(f"{source}: expected as many heads in the encoder as in the decoder; run it with torch")
+    heads = config.encoder_attention_heads, config.decoder_attention_heads
+    if heads[0] != heads[1]:
+        raise ModelError(
+            f"{source}: expected as many heads in the encoder as in the decoder, found {heads[0]} and {heads[1]}; "
+            "run it with runtime='torch'"
+        )
     shape = Shape(
         d_model=config.d_model,
-        heads=config.encoder_attention_heads,
-        kv_heads=config.encoder_attention_heads,
-        head_size=config.d_model // config.encoder_attention_heads,
+        heads=heads[0],
+        kv_heads=heads[0],
+        head_size=config.d_model // heads[0],
         encoder_layers=config.encoder_layers,
         decoder_layers=config.decoder_layers,
         post_norm=True,

@@ -1,4 +1,4 @@
-"""The two graphs of an exported model: the encoder, and one step of the decoder, with the copy head where it has one."""
+"""The two graphs of an exported model: the encoder, and one step of the decoder, with the copy head if it has one."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _cross_attention(graph: Graph, normed: str, index: int, weights: Weights, bi
 
 
 def _generated(graph: Graph, rows: Rows, weights: Weights) -> str:
-    """Return the decoder's own p over the vocabulary; the output projection is the embedding, or a matrix of its own."""
+    """Return the decoder's own p over the vocabulary; the output projection is the embedding or another matrix."""
     if "output.weight" in weights:
         logits = graph.product(rows, "output", weights["output.weight"])
     else:  # the bytes that the runtime looks tokens up in

@@ -43,9 +43,7 @@ def text_distances(graph: Graph, own_bias: str, weights: Weights) -> str:
     """Return what distances to the text so far add to the decoder's attention: (1, heads, length, written)."""
     length, written = (graph.node("Shape", own_bias, start=axis, end=axis + 1) for axis in (2, 3))
     past = graph.node("Sub", written, length)
-    return _by_distance(
-        graph, "decoder", _range(graph, past, written), _range(graph, graph.sizes(0), written), weights
-    )
+    return _by_distance(graph, "decoder", _range(graph, past, written), _range(graph, graph.sizes(0), written), weights)
 
 
 def _by_distance(graph: Graph, side: str, queries: str, keys: str, weights: Weights) -> str:

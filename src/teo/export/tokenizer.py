@@ -43,7 +43,7 @@ def _convert_sentencepiece(processor: Any, source: Path) -> Tokenizer:
     """Return a SentencePiece model in the form of `tokenizers`: a Unigram model with the same normalisation."""
     from sentencepiece import sentencepiece_model_pb2
 
-    stored = sentencepiece_model_pb2.ModelProto()
+    stored = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     stored.ParseFromString(processor.serialized_model_proto())
     kinds = {piece.type for piece in stored.pieces if not piece.piece.startswith("<")}
     if stored.trainer_spec.model_type != _UNIGRAM or stored.trainer_spec.byte_fallback or kinds != {_NORMAL}:
@@ -58,7 +58,9 @@ def _convert_sentencepiece(processor: Any, source: Path) -> Tokenizer:
     unknown = next(k for k, piece in enumerate(stored.pieces) if piece.type == _UNKNOWN)
     tokenizer = Tokenizer(models.Unigram(pieces, unknown, byte_fallback=False))
     rules = stored.normalizer_spec
-    steps = [normalizers.Precompiled(rules.precompiled_charsmap)] if rules.precompiled_charsmap else []
+    steps: list[normalizers.Normalizer] = []
+    if rules.precompiled_charsmap:
+        steps.append(normalizers.Precompiled(rules.precompiled_charsmap))
     if rules.remove_extra_whitespaces:
         steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
     if steps:

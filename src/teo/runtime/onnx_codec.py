@@ -90,7 +90,7 @@ class TokenizerCodec:
 class FamilyCodec(PieceCodec):
     """Pieces to ids and back for the tokenizer of BART, T5 or Marian, by what was noted of it at its export.
 
-    Marian numbers the pieces of its SentencePiece model by a vocabulary of its own: `pieces`, in the order of their ids.
+    Marian numbers the pieces of its SentencePiece model by a vocabulary of its own: `pieces`, in the order of ids.
     """
 
     def __init__(self, tokenizer: Tokenizer, coding: Coding, pieces: Sequence[str] = (), unknown: int = 0) -> None:

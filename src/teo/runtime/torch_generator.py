@@ -65,7 +65,7 @@ class TorchGenerator:
         """Return the generator of a saved model; `bf16` halves precision, memory and time, on CUDA only."""
         chosen = choose_device(device)
         if bf16 and not chosen.startswith("cuda"):
-            raise InputError(f"bf16: expected a CUDA device, found '{chosen}'; leave bf16 out")
+            raise InputError(f"bfloat16: expected a CUDA device, found '{chosen}'; leave it out")
         model = load_model(folder, torch.bfloat16 if bf16 else torch.float32)
         codec = Codec(load_tokenizer(folder), model.config)
         rows = int(model.get_input_embeddings().weight.shape[0])
@@ -267,8 +267,8 @@ def _quiet_logs() -> Iterator[None]:
 
 
 def learned_positions(config: Any) -> int:
-    """Return how many positions a model has learned; 0 where they are computed and need no limit."""
-    if getattr(config, "model_type", "") in {"bart", "mbart", "blenderbot", "blenderbot-small"}:
+    """Return how many positions a model has vectors for; 0 where they are computed and need no limit."""
+    if getattr(config, "model_type", "") in {"bart", "mbart", "marian", "blenderbot", "blenderbot-small"}:
         return int(getattr(config, "max_position_embeddings", 0) or 0)
     return 0
 

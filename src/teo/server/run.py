@@ -17,7 +17,7 @@ from teo.server.settings import DEFAULT_HOST, DEFAULT_PORT, ServerSettings, requ
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from teo.loading import Runtime
+    from teo.loading import Dtype, Runtime
     from teo.rewriter import Rewriter
 
 PLAN = "TEO_SERVER_PLAN"
@@ -32,12 +32,21 @@ class ModelChoice:
     variant: str | None = None
     threads: int | None = None
     runtime: Runtime = "onnx"
+    device: str = "auto"
+    dtype: Dtype = "float32"
 
     def load(self) -> Rewriter:
         """Return the model's rewriter."""
         from teo.rewriter import Rewriter
 
-        return Rewriter.from_pretrained(self.model, variant=self.variant, threads=self.threads, runtime=self.runtime)
+        return Rewriter.from_pretrained(
+            self.model,
+            variant=self.variant,
+            threads=self.threads,
+            runtime=self.runtime,
+            device=self.device,
+            dtype=self.dtype,
+        )
 
 
 def require_server_libraries(feature: str = "teo serve") -> None:
