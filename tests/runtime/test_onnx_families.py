@@ -118,6 +118,19 @@ def test_long_sources_reach_the_far_distances(forms: Forms) -> None:
     assert [one.pieces for one in found] == [one.pieces for one in expected]
 
 
+def test_text_that_does_not_end_is_cut_at_the_same_length(forms: Forms) -> None:
+    sources: list[Pieces] = [("he is",), ("the north? Ben it he is 天龙八部",)]
+    generators = (forms.torch, forms.float32)
+    for one in generators:
+        one.max_new_tokens = 60
+    expected, found = (one.generate(sources) for one in generators)
+    for one in generators:
+        one.max_new_tokens = LIMIT
+    assert [one.pieces for one in found] == [one.pieces for one in expected]
+    assert [len(one.token_scores) for one in found] == [len(one.token_scores) for one in expected]
+    assert max(len(one.token_scores) for one in found) > LIMIT
+
+
 def test_float32_scores_what_torch_scores(forms: Forms) -> None:
     sources, prompts = random_sources(20, seed=2)
     targets: list[Pieces] = [(Marker.INSERT, "Ben", Marker.SEP, "he is 天龙")] * 10 + [("it",)] * 10

@@ -204,5 +204,4 @@ def test_an_exported_folder_is_evaluated_like_a_trained_one(trained: Path, tmp_p
     dialogues = [row.dialogue for row in ROWS]
     stages = [open_model(path, device="cpu").load(["direct"]) for path in (trained, folder)]
     before, after = (predict(PIPELINES["direct"], each, dialogues) for each in stages)
-    # An untrained model does not stop by itself, and the two runtimes end such text at different lengths.
-    assert [one.rewrite[:30] for one in before] == [one.rewrite[:30] for one in after]
+    assert [one.rewrite for one in before] == [one.rewrite for one in after]

@@ -16,7 +16,7 @@ import numpy as np
 
 from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
-from teo.runtime.generator import Generated, decoder_starts
+from teo.runtime.generator import Generated, decoder_starts, text_limit
 from teo.runtime.onnx_codec import load_codec
 from teo.runtime.onnx_files import Description, Embedding
 from teo.runtime.onnx_session import available_cores, open_graphs
@@ -53,7 +53,7 @@ class OnnxGenerator:
         self.threads = threads or min(4, available_cores())
         self.batch_size = batch_size
         self.positions = self.description.positions
-        self.max_new_tokens = min(max_new_tokens, self.positions // 2)
+        self.max_new_tokens = max_new_tokens
         self.source_limit = min(source_limit, self.positions)
         """How many tokens a source may have."""
         own = path / "tokenizer.json"  # else the one that all weights of the model share
@@ -97,9 +97,8 @@ class OnnxGenerator:
         for batch in batches(order, lengths, rows, groups=groups, tokens=tokens):
             steps = self.read([encoded[k] for k in batch])
             start = np.array([starts[k] for k in batch], dtype=np.int64)
-            # Operations and rewrite cannot both be longer than the source.
-            room = min(self.max_new_tokens, self.positions - start.shape[1])
-            limits = [min(room, 2 * len(encoded[k]) + 16) for k in batch]
+            room = max(1, min(self.max_new_tokens, self.positions - start.shape[1]))
+            limits = [text_limit(len(encoded[k]), room) for k in batch]
             end = self.codec.eos_id
             texts = (
                 [[text] for text in search_greedily(steps, start, limits, end)]
