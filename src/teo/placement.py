@@ -48,14 +48,10 @@ class Span:
 def placed_pieces(script: EditScript, utterance: str) -> Pieces:
     """Return the script as operations that carry their place; changes of white space alone have none."""
     units = split_units(utterance)
-    spans = _unit_spans(script, units)
-    if spans is None:  # an edit that cuts a unit: say the same change in whole units
-        script = derive_edits(utterance, script.apply(utterance))
-        spans = _unit_spans(script, units) or []
     texts = [unit.text for unit in units]
     pieces: list[str] = []
     reached = 0
-    for span in spans:
+    for span in find_spans(script, utterance):
         old = _slice(utterance, units, span.first, span.last)
         if span.first == span.last:
             left = _shortest_left(utterance, units, span, reached)
@@ -169,6 +165,15 @@ def _end_of(texts: Sequence[str], start: int, key: str) -> int | None:
         spelled += len(texts[end])
         end += 1
     return end if spelled == len(key) else None
+
+
+def find_spans(script: EditScript, utterance: str) -> list[Span]:
+    """Return the script as spans of whole units; changes of white space alone have none."""
+    units = split_units(utterance)
+    spans = _unit_spans(script, units)
+    if spans is None:  # an edit that cuts a unit: say the same change in whole units
+        spans = _unit_spans(derive_edits(utterance, script.apply(utterance)), units)
+    return spans or []
 
 
 def _unit_spans(script: EditScript, units: Sequence[Unit]) -> list[Span] | None:
@@ -348,6 +353,7 @@ __all__ = [
     "Span",
     "apply_replacements",
     "execute_pieces",
+    "find_spans",
     "find_units",
     "format_placed",
     "make_script",

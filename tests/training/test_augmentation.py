@@ -413,6 +413,8 @@ def test_mudoco_dialogues_are_in_one_part_only(tmp_path: Path) -> None:
     assert part_of("calling-dial3-turn2") == part_of("calling-dial3-turn14")
     assert len(list(mudoco_rows(tmp_path / "train.jsonl", "train"))) == len(rows)
     assert not list(mudoco_rows(tmp_path / "train.jsonl", "dev"))
+    made = augment(AugmentationSettings(mudoco=str(tmp_path), mudoco_copies=2), [])
+    assert len({row.id for row in made}) == len(made) == 2 * (len(rows) + len(train))
 
 
 def test_augment_makes_what_is_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -461,6 +463,7 @@ def test_answers_that_are_not_there_are_named(tmp_path: Path) -> None:
         ({"reactions": -1}, "reactions: expected 0 or more, found -1"),
         ({"switches": 5}, "requests: expected a folder of requests"),
         ({"labels": "labels.jsonl"}, "labels, labels_rows: expected both"),
+        ({"mudoco_copies": 2}, "mudoco, mudoco_copies: expected both"),
     ],
 )
 def test_settings_refuse_what_cannot_be(values: dict[str, object], message: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,12 @@ from teo.cli.endpoint import (
 )
 from teo.cli.options import DatasetOption, DeviceOption, DtypeOption, PathOption, SplitOption
 from teo.cli.output import echo_json
+from teo.cli.training import training_libraries
 from teo.errors import InputError
+
+if TYPE_CHECKING:
+    from teo.evaluation.evaluate import Request
+    from teo.evaluation.measures import Evaluation
 
 
 def evaluate(
@@ -35,8 +40,8 @@ def evaluate(
     model: Annotated[
         str | None,
         typer.Option(
-            help="A model folder that training or export wrote, or openai:NAME with --base-url; the embedded one by "
-            "default.",
+            help="A model folder that training or export wrote, a peer's folder, or openai:NAME with --base-url; the "
+            "embedded one by default.",
             metavar="FOLDER",
         ),
     ] = None,
@@ -73,6 +78,7 @@ def evaluate(
     from teo.evaluation.evaluate import EVERY, Request, evaluate, evaluate_every
     from teo.evaluation.report import format_variants, summarise
     from teo.loading import require_dtype
+    from teo.study.peers.folder import is_peer
 
     if is_endpoint(model, base_url):
         if variant is not None or abstain:
@@ -107,7 +113,7 @@ def evaluate(
         options=read_options(option or ()),
         abstain=abstain,
     )
-    if variant == EVERY:
+    if variant == EVERY and not is_peer(model):
         every = evaluate_every(request)
         numbers = {name: evaluation.to_dict() for name, evaluation in every.items()}
         if as_json:
@@ -115,11 +121,21 @@ def evaluate(
         else:
             typer.echo(format_variants(every), nl=False)
         return
-    evaluation = evaluate(request)
+    evaluation = _evaluate_peer(request) if is_peer(model) else evaluate(request)
     if as_json:
         echo_json(evaluation.to_dict())
     else:
         typer.echo(summarise(evaluation, out))
+
+
+def _evaluate_peer(request: Request) -> Evaluation:
+    """Return the metrics of a peer's folder."""
+    if request.variant is not None or request.abstain:
+        raise InputError("variant, abstain: expected none with a peer, which has neither; leave them out")
+    with training_libraries("evaluating a peer"):
+        from teo.study.peers.evaluate import evaluate_peer
+
+        return evaluate_peer(request)
 
 
 def read_options(pairs: Iterable[str]) -> dict[str, str]:

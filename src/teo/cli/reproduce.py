@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from teo.cli.training import Overrides, log_to_stderr, training_libraries
+from teo.errors import InputError
+
+_PEERS = "peers"
 
 
 def reproduce(
@@ -35,7 +39,16 @@ def reproduce(
     recipes: Annotated[Path, typer.Option(help="The folder of the paper's recipes.")] = Path("configs/paper"),
     published: Annotated[Path, typer.Option(help="The published figures.")] = Path("results/published.json"),
 ) -> None:
-    """Reproduce a table of the paper; what is finished is not done again. Prints the table as Markdown."""
+    """Reproduce a table of the paper; what is finished is not done again. Prints the table as Markdown.
+
+    The name peers trains and evaluates the runnable peers instead.
+    """
+    if name == _PEERS:
+        if t5 or seeds != 1:
+            raise InputError("t5, seeds: expected none with peers; choose a seed with seed=1")
+        folders = runs or Path("runs/peers"), out or Path("results/peers")
+        typer.echo(_reproduce_peers(base, data, folders, published, overrides or (), dry_run=dry_run), nl=False)
+        return
     from teo.study.reproduce import describe_plan
     from teo.study.reproduce import reproduce as run
     from teo.study.runs import Study
@@ -60,3 +73,15 @@ def reproduce(
     with training_libraries("training"):
         page = run(study, name, published, seeds=seeds, command=command)
     typer.echo(page, nl=False)
+
+
+def _reproduce_peers(
+    base: str, data: Path, folders: tuple[Path, Path], published: Path, overrides: Sequence[str], *, dry_run: bool
+) -> str:
+    """Return the table of the peers, or the plan of what would be trained and evaluated."""
+    with training_libraries("training a peer"):
+        from teo.study.peers.study import PeerStudy, describe_peers, reproduce_peers
+
+        study = PeerStudy(base or "teo-base", data, *folders, published, tuple(overrides))
+        log_to_stderr()
+        return describe_peers(study) if dry_run else reproduce_peers(study)

@@ -30,7 +30,8 @@ from teo.rewriter import Rewriter
 
 EVERY = "all"
 """The variant's name that means: each that the model can run."""
-_LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "torch", "transformers")
+LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "torch", "transformers")
+"""Those whose versions are told beside every result."""
 _IN_VARIANTS = ("n", "em", "bleu4", "run_f1", "breakdown", "stage_flow")
 
 
@@ -68,14 +69,14 @@ def evaluate(request: Request, progress: TextIO | None = None) -> Evaluation:
     stream = progress or sys.stderr
     model = open_model(request.model, device=request.device, bf16=request.bf16, batch_size=request.batch_size)
     subject = _choose(request, model)
-    rows = _load_rows(request, stream)
+    rows = load_request_rows(request, stream)
     settings = _settings(request, model, subject, rows)
     run = {
         "device": model.device,
         "batch_size": request.batch_size,
         "limit": request.limit,
         "git_commit": git_commit(),
-        "versions": versions(_LIBRARIES),
+        "versions": versions(LIBRARIES),
     }
     predictor, chunk = _predictor(subject, model, request.seed), max(256, 4 * request.batch_size)
     predicted = predict(predictor, rows[: request.limit], request.out, settings, chunk=chunk, run=run, progress=stream)
@@ -157,7 +158,8 @@ def _predictor(subject: _Subject, model: Model, seed: int) -> Predictor:
     ]
 
 
-def _load_rows(request: Request, stream: TextIO) -> tuple[Row, ...]:
+def load_request_rows(request: Request, stream: TextIO) -> tuple[Row, ...]:
+    """Return the rows of a request's split; malformed ones are left out and counted on the stream."""
     options: dict[str, Any] = dict(request.options)
     loaded = load_rows(request.data, request.path, request.split, **options)
     if loaded.skipped:

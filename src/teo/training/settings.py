@@ -34,7 +34,7 @@ def read_settings(path: Path, cls: type[S], overrides: Sequence[str] = ()) -> S:
     """Return the settings of a TOML file, with `key=value` overrides laid over it."""
     tree = read_tree(path)
     for override in overrides:
-        _override(tree, override)
+        lay_over(tree, override)
     return build(cls, tree, str(path))
 
 
@@ -116,7 +116,7 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping) or (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping))
 
 
-def _override(tree: dict[str, Any], override: str) -> None:
+def lay_over(tree: dict[str, Any], override: str) -> None:
     """Lay one `a.b=value` over a tree; a value that is not TOML is taken as text."""
     key, equals, text = override.partition("=")
     if not equals or not key:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
-import lzma
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from teo.data.row import Row
 from teo.errors import DataError
+from teo.files import open_text
 from teo.training.augmentation.choices import Language
+from teo.training.augmentation.counting import counting_rows
+from teo.training.augmentation.dialogues import dialogue_rows
 from teo.training.augmentation.followups import request_rows
 from teo.training.augmentation.identity import identity_rows
 from teo.training.augmentation.labels import read_labels
+from teo.training.augmentation.mudoco import mudoco_rows
 from teo.training.augmentation.requests import Request, read_requests
 from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.augmentation.switches import History, reaction_rows, row_histories, switch_rows
@@ -42,12 +46,34 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
     """Yield the kinds that are asked for, each with its rows."""
     if settings.identity or settings.foreign:
         yield "identity", list(identity_rows(rows, settings.identity, settings.foreign, settings.seed))
+    yield from _written_kinds(settings)
+    yield from _request_kinds(settings, rows)
+    if settings.mudoco:
+        yield "MuDoCo-QR", _copy_mudoco(Path(settings.mudoco), settings.mudoco_copies)
+    if settings.labels:
+        yield "labels", _draw_labels(Path(settings.labels), settings.labels_rows, settings.seed)
+
+
+def _written_kinds(settings: AugmentationSettings) -> Iterator[tuple[str, list[Row]]]:
+    """Yield what was written for training: frames and lists filled in, and whole dialogues."""
     counts: dict[Language, int] = {"en": settings.everyday_en, "zh": settings.everyday_zh}
     for language, count in counts.items():
         if count:
             yield f"everyday-{language}", _everyday(language, count, settings)
+    copies: dict[Language, int] = {"en": settings.dialogues_en, "zh": settings.dialogues_zh}
+    for language, count in copies.items():
+        if count:
+            yield f"dialogues-{language}", list(dialogue_rows(language, count, settings.seed))
+    lists: dict[Language, int] = {"en": settings.counting_en, "zh": settings.counting_zh}
+    for language, count in lists.items():
+        if count:
+            yield f"counting-{language}", list(counting_rows(language, count, settings.seed))
+
+
+def _request_kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield what is made of complete requests and reactions."""
     requests: dict[Language, list[Request]] = {}
-    counts = {"en": settings.requests_en, "zh": settings.requests_zh}
+    counts: dict[Language, int] = {"en": settings.requests_en, "zh": settings.requests_zh}
     for language, count in counts.items():
         if count or settings.switches:
             requests[language] = read_requests(Path(settings.requests), language)
@@ -60,8 +86,6 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
             yield "switches", list(switch_rows(histories, texts, settings.switches, settings.seed))
         if settings.reactions:
             yield "reactions", list(reaction_rows(histories, settings.reactions, settings.seed))
-    if settings.labels:
-        yield "labels", _draw_labels(Path(settings.labels), settings.labels_rows, settings.seed)
 
 
 def _everyday(language: Language, count: int, settings: AugmentationSettings) -> list[Row]:
@@ -72,6 +96,11 @@ def _everyday(language: Language, count: int, settings: AugmentationSettings) ->
     if settings.answers and language == "en":
         answers = {history[0]: history[1] for history in read_answers(settings.answers)}
     return list(make_rows(language, count, settings.seed, answers=answers))
+
+
+def _copy_mudoco(folder: Path, copies: int) -> list[Row]:
+    rows = [row for name in ("train.jsonl", "dev.jsonl") for row in mudoco_rows(folder / name, "train")]
+    return [replace(row, id=f"{row.id}#{copy}") for copy in range(copies) for row in rows]
 
 
 def _draw_labels(path: Path, count: int, seed: int) -> list[Row]:
@@ -90,7 +119,7 @@ def read_answers(name: str) -> list[History]:
     if not path.is_file():
         raise DataError(f'{path}: no such file; expected JSON lines of {{"question", "answer"}}, or "{SAMPLED}"')
     histories: list[History] = []
-    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as lines:
+    with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 value = json.loads(line)

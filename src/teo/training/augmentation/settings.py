@@ -19,6 +19,14 @@ class AugmentationSettings:
     """English rows made from everyday frames."""
     everyday_zh: int = 0
     """Chinese rows made from everyday frames."""
+    dialogues_en: int = 0
+    """Copies of every English dialogue that was written for training; all but the first typed in haste."""
+    dialogues_zh: int = 0
+    """Copies of every Chinese dialogue that was written for training; all but the first typed in haste."""
+    counting_en: int = 0
+    """English rows in which an item of a list is named by its position."""
+    counting_zh: int = 0
+    """Chinese rows in which an item of a list is named by its position."""
     requests: str = ""
     """Folder of complete requests: `en.jsonl.xz` and `zh.jsonl.xz`."""
     requests_en: int = 0
@@ -32,6 +40,10 @@ class AugmentationSettings:
     answers: str = ""
     """JSONL file of {"question", "answer"}: long answers for the English frames, and dialogues after which requests and
     reactions come; "sampled" for those that come with the package."""
+    mudoco: str = ""
+    """Folder of MuDoCo-QR: its train rows, and half of the dialogues of its dev part."""
+    mudoco_copies: int = 0
+    """How often each row of MuDoCo-QR comes."""
     labels: str = ""
     """JSONL file of rows that a teacher labelled, packed with xz or not."""
     labels_rows: int = 0
@@ -49,5 +61,7 @@ class AugmentationSettings:
                 raise ConfigError(f"{key}: expected a share between 0 and 1, found {getattr(self, key)}")
         if not self.requests and (self.requests_en or self.requests_zh or self.switches):
             raise ConfigError("requests: expected a folder of requests, which requests_* and switches are made from")
+        if bool(self.mudoco) != bool(self.mudoco_copies):
+            raise ConfigError("mudoco, mudoco_copies: expected both a folder and a number of copies, or neither")
         if bool(self.labels) != bool(self.labels_rows):
             raise ConfigError("labels, labels_rows: expected both a file and a number of rows, or neither")

@@ -1,0 +1,1 @@
+"""Systems of other papers, small and runnable here: same backbone, same data, same harness."""

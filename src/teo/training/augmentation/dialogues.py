@@ -1,0 +1,109 @@
+r"""Dialogues written one by one, each with several possible last utterances, as rows.
+
+    > first turn | second turn
+    utterance => its rewrite
+    = utterance that stays as it is
+
+A line that starts with `>` opens a dialogue; the lines below it are alternatives. `\n` in a turn is a line break.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from teo.data.row import Row
+from teo.dialogue import Dialogue
+from teo.errors import DataError
+from teo.training.augmentation.choices import Language
+from teo.training.augmentation.typing import Typed, add_noise
+
+FOLDER = Path(__file__).parent / "dialogues"
+PADDED = 0.15
+"""Share of the copies with turns of another dialogue before them."""
+SWITCHED = 0.08
+"""Share of the copies whose utterance is a complete one of another dialogue, to be kept."""
+COMPLETED = 0.15
+"""Share of the copies of a changed row whose utterance is the rewrite, to be kept."""
+_OPEN, _KEPT, _ARROW, _TURNS = "> ", "= ", " => ", " | "
+_LONG = 40
+"""Characters above which a kept utterance says enough to follow any dialogue (a third of them in Chinese)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One possible end of a dialogue."""
+
+    history: tuple[str, ...]
+    utterance: str
+    rewrite: str
+
+
+def read_dialogues(path: Path) -> list[Written]:
+    """Return the rows of a file of dialogues."""
+    rows: list[Written] = []
+    history: tuple[str, ...] = ()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        text = line.strip().replace("\\n", "\n")
+        if not text or text.startswith("#"):
+            continue
+        if text.startswith(_OPEN):
+            history = tuple(turn.strip() for turn in text.removeprefix(_OPEN).split(_TURNS))
+            continue
+        utterance, arrow, rewrite = text.partition(_ARROW)
+        if text.startswith(_KEPT):
+            utterance = rewrite = text.removeprefix(_KEPT).strip()
+        elif not arrow:
+            raise DataError(f"{path}:{number}: expected `utterance => rewrite` or `= utterance`, found {line[:60]!r}")
+        if not history or not all((*history, utterance.strip(), rewrite.strip())):
+            raise DataError(f"{path}:{number}: expected a dialogue (`> turn | turn`) above and no empty part")
+        rows.append(Written(history, utterance.strip(), rewrite.strip()))
+    return rows
+
+
+@cache
+def written_rows(language: Language) -> tuple[Written, ...]:
+    """Return all written rows of a language, in the order of the files."""
+    return tuple(row for path in sorted((FOLDER / language).glob("*.txt")) for row in read_dialogues(path))
+
+
+def dialogue_rows(language: Language, copies: int, seed: int) -> Iterator[Row]:
+    """Yield every written row so many times: once as it is, then as a hasty person may type it.
+
+    Some copies come after turns of another dialogue, some end with a complete utterance of another one, and some have
+    the rewrite as utterance.
+    """
+    written = written_rows(language)
+    complete = [row.utterance for row in written if row.utterance == row.rewrite and _says_enough(row, language)]
+    for number, row in enumerate(written):
+        for copy in range(copies):
+            rng = random.Random(f"dialogues/{language}/{seed}/{number}/{copy}")
+            varied = row if copy == 0 else _vary(row, written, complete, rng)
+            speakers = "".join("UA"[(len(varied.history) - k) % 2] for k in range(len(varied.history) + 1))
+            typed = Typed((*varied.history, varied.utterance), speakers, varied.rewrite)
+            typed = typed if copy == 0 else add_noise(typed, language, rng)
+            dialogue = Dialogue(typed.turns[:-1], typed.turns[-1])
+            yield Row(f"dialogues-{language}-{number}-{copy}", dialogue, typed.rewrite)
+
+
+def _says_enough(row: Written, language: Language) -> bool:
+    return len(row.utterance) >= (_LONG if language == "en" else _LONG // 3)
+
+
+def _vary(row: Written, written: Sequence[Written], complete: Sequence[str], rng: random.Random) -> Written:
+    """Return the row after other turns, with another end, with its rewrite as utterance, or as it is."""
+    draw = rng.random()
+    if draw < PADDED:
+        before = rng.choice(written)
+        turns = (*before.history, before.rewrite)
+        turns = turns if len(turns) % 2 == 0 else turns[1:]
+        return Written((*turns[-4:], *row.history), row.utterance, row.rewrite)
+    if draw < PADDED + SWITCHED and complete:
+        other = rng.choice(complete)
+        return Written(row.history, other, other)
+    if draw < PADDED + SWITCHED + COMPLETED:
+        return Written(row.history, row.rewrite, row.rewrite)
+    return row
