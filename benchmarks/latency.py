@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print the tables, and write them where --out says."""
     options = _read_options(arguments)
     model = locate(options.model)
-    datasets = dict(_named(text) for text in options.datasets)
+    datasets = dict(named(text) for text in options.datasets)
     ours = [Ours(model, threads, variant) for variant in options.variants for threads in options.threads]
     systems: list[Contestant] = [*ours, *_peers(options)]
     processes = _processes(options, model)
@@ -62,7 +62,8 @@ def _read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _named(text: str) -> tuple[str, Path]:
+def named(text: str) -> tuple[str, Path]:
+    """Return a dataset and its path of NAME=PATH."""
     name, equals, path = text.partition("=")
     if not equals or not path:
         raise InputError(f"dataset: expected NAME=PATH such as task=data/task, found '{text}'")

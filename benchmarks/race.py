@@ -32,7 +32,7 @@ from teo.placement import placed_pieces
 from teo.runtime.onnx_generator import OnnxGenerator
 from teo.runtime.search import search_greedily
 
-_NEVER = -1
+NEVER = -1
 """No token's id: generation goes on to its limit."""
 
 
@@ -139,7 +139,7 @@ class Ours:
         start = self.generator.codec.decoder_start((marker,))
         steps = self.generator.read([row.source for row in rows])
         limits = [row.placed if self.fast else row.operations + row.rewrite for row in rows]
-        search_greedily(steps, np.array([start] * len(rows), dtype=np.int64), limits, _NEVER)
+        search_greedily(steps, np.array([start] * len(rows), dtype=np.int64), limits, NEVER)
 
 
 def weights_of(model: Path) -> Path:

@@ -410,6 +410,8 @@ def test_models_that_are_not_there_are_one_line(tmp_path: Path, monkeypatch: pyt
         Rewriter.from_pretrained(5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="runtime: expected onnx or torch, found 'jax'"):
         Rewriter.from_pretrained(tmp_path, runtime="jax")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="dtype: expected float32 or bfloat16, found 'fp16'"):
+        Rewriter.from_pretrained(tmp_path, dtype="fp16")  # type: ignore[arg-type]
     assert locate("./a/b/c") == Path("a/b/c"), "not a hub id"
 
 
@@ -665,8 +667,47 @@ def test_a_trained_folder_needs_export_or_torch(tiny: Path) -> None:
     trained = tiny.with_name("tiny")
     with pytest.raises(ModelError, match="export it with `teo export`, or run the trained one with runtime='torch'"):
         Rewriter.from_pretrained(trained)
-    by_torch = Rewriter.from_pretrained(trained, runtime="torch", threads=1)
+    by_torch = Rewriter.from_pretrained(trained, runtime="torch", device="cpu", threads=1)
     check(by_torch, ["a\ud800b", *HISTORY], UTTERANCE)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        (
+            "exported",
+            {"device": "cuda"},
+            "device: an exported model runs on the CPU as it is, found cuda; leave it out",
+        ),
+        ("exported", {"dtype": "bfloat16"}, "device: an exported model runs on the CPU as it is, found bfloat16"),
+        ("tiny", {"runtime": "torch", "device": "gpu"}, "device: expected auto, cpu or cuda, found 'gpu'"),
+        ("tiny", {"runtime": "torch", "device": "cuda:99"}, "device: 'cuda:99' was asked for, but torch finds"),
+        (
+            "tiny",
+            {"runtime": "torch", "device": "cpu", "dtype": "bfloat16"},
+            "bfloat16: expected a CUDA device, found 'cpu'; leave it out",
+        ),
+    ],
+)
+def test_where_a_model_cannot_run(tiny: Path, name: str, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Rewriter.from_pretrained(tiny.with_name(name), **settings)
+
+
+def test_torch_is_told_where_and_how_to_run(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from teo.runtime.torch_generator import TorchGenerator
+
+    told: list[tuple[str, bool]] = []
+    real = TorchGenerator.from_pretrained
+
+    def load(folder: Path, *, device: str, bf16: bool, **limits: Any) -> TorchGenerator:
+        told.append((device, bf16))
+        return real(folder, device="cpu", **limits)
+
+    monkeypatch.setattr("teo.runtime.torch_generator.choose_device", lambda name: name)
+    monkeypatch.setattr(TorchGenerator, "from_pretrained", load)
+    Rewriter.from_pretrained(tiny.with_name("tiny"), runtime="torch", device="cuda", dtype="bfloat16")
+    assert told == [("cuda", True)]
 
 
 def test_loading_needs_no_torch(tiny: Path) -> None:

@@ -29,6 +29,7 @@ from teo.stages import Stage, Stages
 logger = logging.getLogger(__name__)
 
 Runtime = Literal["onnx", "torch"]
+Dtype = Literal["float32", "bfloat16"]
 
 FORMAT_VERSION = 1
 ROLES = ("stage1", "stage2", "rfis", "direct", "fast", "fused")
@@ -203,8 +204,11 @@ def open_model(
                 "or give the folder that training wrote"
             )
         if device not in ("auto", "cpu") or bf16:
-            found = "bf16" if bf16 else device
-            raise InputError(f"device: an exported model runs on the CPU as it is, found {found}; leave it out")
+            found = device if device not in ("auto", "cpu") else "bfloat16"
+            raise InputError(
+                f"device: an exported model runs on the CPU as it is, found {found}; leave it out, or give the folder "
+                "that training wrote with runtime 'torch'"
+            )
         return Model(root, folder, "onnx", threads=threads, batch_size=batch_size)
     if runtime == "onnx":
         raise ModelError(
@@ -254,6 +258,13 @@ def require_runtime(name: str) -> Runtime:
     if name not in ("onnx", "torch"):
         raise InputError(f"runtime: expected onnx or torch, found '{name}'")
     return "onnx" if name == "onnx" else "torch"
+
+
+def require_dtype(name: str) -> Dtype:
+    """Return the precision of a name; raises where there is none."""
+    if name not in ("float32", "bfloat16"):
+        raise InputError(f"dtype: expected float32 or bfloat16, found '{name}'")
+    return "bfloat16" if name == "bfloat16" else "float32"
 
 
 def has_default() -> bool:

@@ -22,7 +22,7 @@ from teo.errors import InputError, TeoError
 from teo.interface import BaseRewriter, DialogueLike
 from teo.keeping import KeepList, reason_to_keep
 from teo.layouts import Truncation, TruncationRule
-from teo.loading import Model, ModelFolder, Runtime, open_model
+from teo.loading import Dtype, Model, ModelFolder, Runtime, open_model, require_dtype
 from teo.pipelines import PIPELINES, find_variant, predict_several, require_one_text, require_roles
 from teo.result import Rewrite
 from teo.stages import Stages, fit_dialogue
@@ -70,15 +70,19 @@ class Rewriter(BaseRewriter):
         threads: int | None = None,
         variant: str | None = None,
         runtime: Runtime = "onnx",
+        device: str = "auto",
+        dtype: Dtype = "float32",
         keep: Iterable[str] = (),
     ) -> Rewriter:
         """Return the rewriter of a model: a folder, a hub id, or with no path the one that comes with the package.
 
         `threads`: processor threads of a call, by default as many as there are, at most four. `variant`: the pipeline,
-        by default the model's own. `runtime`: onnx, or torch for a trained folder that was not exported. `keep`:
+        by default the model's own. `runtime`: onnx, or torch for a trained folder that was not exported. `device` and
+        `dtype` are torch's: auto (CUDA where there is one), cpu, cuda or cuda:1; float32, or bfloat16 on CUDA. `keep`:
         utterances to keep without asking the model, each a whole one ("ticket closed") or a `/regular expression/`.
         """
-        model = open_model(path, runtime=runtime, threads=threads, device="cpu", batch_size=_BATCH_ROWS)
+        half = require_dtype(dtype) == "bfloat16"
+        model = open_model(path, runtime=runtime, threads=threads, device=device, bf16=half, batch_size=_BATCH_ROWS)
         return cls.of_model(model, variant, keep)
 
     @classmethod

@@ -41,12 +41,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_the_command_line_becomes_a_request(asked: list[Any]) -> None:
     line = "--data task --path d --split dev --model m --variant fast --out o --limit 3 --batch-size 8 --device cpu"
-    result = CliRunner().invoke(app, [*line.split(), "--seed", "7", "--option", "history=last-two"])
+    result = CliRunner().invoke(
+        app, [*line.split(), "--seed", "7", "--option", "history=last-two", "--dtype", "bfloat16"]
+    )
     assert result.exit_code == 0, result.output
     (request,) = asked
     assert (request.data, request.path, request.split, request.model) == ("task", Path("d"), "dev", Path("m"))
     assert (request.variant, request.out, request.limit, request.batch_size) == ("fast", Path("o"), 3, 8)
-    assert (request.device, request.seed, request.bf16, request.options) == ("cpu", 7, False, {"history": "last-two"})
+    assert (request.device, request.seed, request.bf16, request.options) == ("cpu", 7, True, {"history": "last-two"})
     assert result.stdout == (
         "fast on task (dev), 2 rows, in percent\n"
         "pipeline: fast alone\n"
@@ -99,7 +101,10 @@ def test_an_exported_model_needs_no_torch(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "o" / "metrics.json").read_text())["run"]["device"] == "cpu"
     refused = subprocess.run([sys.executable, "-c", code, *words, "--device", "cuda"], capture_output=True, text=True)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == ("teo: device: an exported model runs on the CPU as it is, found cuda; leave it out\n")
+    assert refused.stderr == (
+        "teo: device: an exported model runs on the CPU as it is, found cuda; leave it out, or give the folder that "
+        "training wrote with runtime 'torch'\n"
+    )
 
 
 def test_help_loads_neither_torch_nor_numpy() -> None:

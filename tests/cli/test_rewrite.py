@@ -283,10 +283,13 @@ def test_settings_reach_the_model(shouting: Shouting, tmp_path: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "teo.keeping", keeping)
     words = tmp_path / "keep.txt"
     words.write_text("okay")
+    usual = {"threads": None, "variant": None, "runtime": "onnx", "device": "auto", "dtype": "float32"}
     run("a", "b", "--threads", "100000", "--variant", "fast", "--keep", str(words))
-    assert shouting.settings == {"threads": 100000, "variant": "fast", "runtime": "onnx", "keep": ["okay"]}
+    assert shouting.settings == {**usual, "threads": 100000, "variant": "fast", "keep": ["okay"]}
+    run("a", "b", *["--runtime", "torch", "--device", "cuda:1", "--dtype", "bfloat16"])
+    assert shouting.settings == {**usual, "runtime": "torch", "device": "cuda:1", "dtype": "bfloat16"}
     run("a", "b")
-    assert shouting.settings == {"threads": None, "variant": None, "runtime": "onnx"}, "no list of one's own"
+    assert shouting.settings == usual, "no list of one's own"
 
 
 def test_an_error_record_keeps_the_other_keys(shouting: Shouting) -> None:

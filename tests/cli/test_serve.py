@@ -89,6 +89,7 @@ def test_without_a_token_it_stays_on_this_machine(
     ("arguments", "kind", "message"),
     [
         (["--runtime", "abacus"], InputError, "runtime: expected onnx or torch, found 'abacus'"),
+        (["--dtype", "int8"], InputError, "dtype: expected float32 or bfloat16, found 'int8'"),
         (["--max-queue", "5"], ConfigError, "max_queue: expected at least max_items (256), found 5"),
     ],
 )
@@ -107,12 +108,12 @@ def test_several_workers_get_their_plan_and_share_their_metrics(
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(running.ModelChoice, "load", lambda choice: None)
     settings = ServerSettings(token="secret", max_batch=4)
-    running.serve(running.ModelChoice("m"), settings, port=1, workers=3)
+    running.serve(running.ModelChoice("m", device="cuda:1"), settings, port=1, workers=3)
     front, _, _ = started[0]
     assert front._crew.size == 3
     assert running.os.environ["PROMETHEUS_MULTIPROC_DIR"]
     monkeypatch.setattr(running, "_build", lambda choice, settings: (choice, settings))
-    assert running.make_app() == (running.ModelChoice("m"), settings)
+    assert running.make_app() == (running.ModelChoice("m", device="cuda:1"), settings)
 
 
 @needs_server
@@ -125,8 +126,9 @@ def test_workers_of_a_model_that_is_not_there_do_not_start(started: list[Any], t
 def test_the_choice_of_a_model_reaches_the_rewriter(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(Rewriter, "from_pretrained", lambda *args, **options: given.append((args, options)))
-    running.ModelChoice("m", "fast", 2, "torch").load()
-    assert given == [(("m",), {"variant": "fast", "threads": 2, "runtime": "torch"})]
+    running.ModelChoice("m", "fast", 2, "torch", "cuda", "bfloat16").load()
+    options = {"variant": "fast", "threads": 2, "runtime": "torch", "device": "cuda", "dtype": "bfloat16"}
+    assert given == [(("m",), options)]
 
 
 @pytest.mark.parametrize("library", ["fastapi", "uvicorn", "prometheus_client"])

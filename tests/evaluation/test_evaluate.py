@@ -85,7 +85,7 @@ def test_bad_input_is_one_clear_line(model_folder: Path, rows_file: Path, tmp_pa
         (request(tmp_path, rows_file, out), ModelError, "expected a teo model folder, found no teo.json"),
         (request(model_folder, rows_file, out, split="dve"), InputError, "split: "),
         (request(model_folder, rows_file, out, options={"history": "none"}), InputError, "history: "),
-        (request(model_folder, rows_file, out, bf16=True), InputError, "bf16: expected a CUDA device, found 'cpu'"),
+        (request(model_folder, rows_file, out, bf16=True), InputError, "bfloat16: expected a CUDA device, found 'cpu'"),
         (Request("rewrite", rows_file, out, model=model_folder, device="cpu"), DataError, "test.jsonl: expected"),
         (Request("jsonl", rows_file, out, model=model_folder, device="cuda:9"), InputError, "use --device cpu"),
     ]

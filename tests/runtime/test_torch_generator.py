@@ -265,7 +265,7 @@ def test_a_device_that_is_not_there(device: str, message: str, monkeypatch: pyte
 
 
 def test_bf16_is_for_cuda(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="bf16: expected a CUDA device, found 'cpu'"):
+    with pytest.raises(InputError, match="bfloat16: expected a CUDA device, found 'cpu'; leave it out"):
         TorchGenerator.from_pretrained(tmp_path, device="cpu", bf16=True)
 
 

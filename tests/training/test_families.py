@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 import pytest
 import torch
 
+from family_models import build_family
 from teo.data.row import Row
 from teo.errors import ConfigError, ModelError
 from teo.layouts import Layout, Marker, operation_pieces, stage1_source, stage2_source
 from teo.loading import ModelFolder, open_model
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
-from teo.training.backbones import build_random, load_base, make_ready
+from teo.training.backbones import build_random, load_base
 from teo.training.config import RandomModel, TrainConfig
 from teo.training.finetune import train
 from teo.training.saving import save_weights
@@ -28,52 +28,9 @@ ROWS = generate_rows(24)
 TEXTS = [text for row in ROWS for text in (*row.dialogue.history, row.dialogue.utterance, row.rewrite)]
 
 
-def build_marian(folder: Path) -> tuple[Any, Codec]:
-    """Return a tiny Marian model whose two SentencePiece models are learned from the rows."""
-    import sentencepiece
-    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
-
-    folder.mkdir(parents=True)
-    (folder / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
-    sentencepiece.SentencePieceTrainer.Train(
-        input=str(folder / "texts.txt"),
-        model_prefix=str(folder / "spm"),
-        vocab_size=120,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
-    pieces = [model.id_to_piece(k) for k in range(model.get_piece_size())]
-    words = ["</s>", "<unk>", *(piece for piece in pieces if piece not in {"<s>", "</s>", "<unk>"}), "<pad>"]
-    (folder / "vocab.json").write_text(json.dumps({word: k for k, word in enumerate(words)}), encoding="utf-8")
-    spm = str(folder / "spm.model")
-    tokenizer = MarianTokenizer(source_spm=spm, target_spm=spm, vocab=str(folder / "vocab.json"))
-    config = MarianConfig(
-        vocab_size=len(words),
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=128,
-        pad_token_id=len(words) - 1,
-        eos_token_id=0,
-        decoder_start_token_id=len(words) - 1,
-        forced_eos_token_id=None,
-    )
-    network = MarianMTModel(config)
-    return network, make_ready(network, tokenizer)
-
-
 def save_base(family: str, folder: Path) -> Path:
     """Write a tiny base model of a family, as a hub would give it, and return its folder."""
-    if family == "marian":
-        model, codec = build_marian(folder.with_name("parts"))
-    else:
-        settings = RandomModel(family=family, width=16, layers=1, heads=2)  # type: ignore[arg-type]
-        model, codec = build_random(settings, TEXTS)
+    model, codec = build_family(family, folder.with_name("parts"), TEXTS)
     save_weights(model, codec, folder)
     return folder
 

@@ -21,7 +21,7 @@ from teo.cli.endpoint import (
     is_endpoint,
     summarise_endpoint,
 )
-from teo.cli.options import DatasetOption, PathOption, SplitOption
+from teo.cli.options import DatasetOption, DeviceOption, DtypeOption, PathOption, SplitOption
 from teo.cli.output import echo_json
 from teo.cli.training import training_libraries
 from teo.errors import InputError
@@ -58,8 +58,8 @@ def evaluate(
     ] = False,
     limit: Annotated[int | None, typer.Option(help="Only the first N rows.", metavar="N")] = None,
     batch_size: Annotated[int, typer.Option(help="Rows that the model reads at a time.", metavar="N")] = 32,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1; an exported model runs on the CPU.")] = "auto",
-    bf16: Annotated[bool, typer.Option("--bf16", help="Half precision, on CUDA only.")] = False,
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "float32",
     seed: Annotated[int, typer.Option(help="For what is drawn at random (stage1's insertions).")] = 0,
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the dataset, such as history=last-two.", metavar="NAME=VALUE")
@@ -77,6 +77,7 @@ def evaluate(
     """Evaluate a model: predictions.jsonl, metrics.json, report.md and flow.png go to the output folder."""
     from teo.evaluation.evaluate import EVERY, Request, evaluate, evaluate_every
     from teo.evaluation.report import format_variants, summarise
+    from teo.loading import require_dtype
     from teo.study.peers.folder import is_peer
 
     if is_endpoint(model, base_url):
@@ -107,7 +108,7 @@ def evaluate(
         limit=limit,
         batch_size=batch_size,
         device=device,
-        bf16=bf16,
+        bf16=require_dtype(dtype) == "bfloat16",
         seed=seed,
         options=read_options(option or ()),
         abstain=abstain,

@@ -21,7 +21,7 @@ def export(
     limit: Annotated[int | None, typer.Option(help="Compare on the first N rows only.", metavar="N")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Export a model: graphs, 8-bit weights, tokenizer, description and card in one folder."""
+    """Export a model (BART, Marian, T5 or our own backbone): graphs, int8 weights, tokenizer and card in one folder."""
     from teo.export.export import export_model, measure_loss
 
     exported = export_model(model, out, quantize=quantize)

@@ -1,4 +1,4 @@
-"""The options that several commands share: a dataset's name, where it lies, its split."""
+"""The options that several commands share: a dataset's name, where it lies, its split; what torch runs on."""
 
 from __future__ import annotations
 
@@ -19,3 +19,5 @@ PathArgument = Annotated[Path, typer.Argument(help=PATH_HELP)]
 DatasetOption = Annotated[str, typer.Option(help=DATASET_HELP)]
 PathOption = Annotated[Path, typer.Option(help=PATH_HELP)]
 SplitOption = Annotated[str, typer.Option(help=SPLIT_HELP)]
+DeviceOption = Annotated[str, typer.Option(help="Of torch: auto, cpu, cuda or cuda:1; exported models run on the CPU.")]
+DtypeOption = Annotated[str, typer.Option(help="Of torch: float32, or bfloat16 on CUDA.")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from teo.cli.options import DeviceOption, DtypeOption
 from teo.cli.output import STANDARD, open_input, open_output
 from teo.cli.show import show_result, wants_colour
 from teo.cli.stream import stream
@@ -65,6 +66,8 @@ def rewrite(
     batch_size: Annotated[int, typer.Option(help="Lines rewritten at a time.", metavar="N", min=1)] = 32,
     threads: Annotated[int | None, typer.Option(help="Processor threads.", metavar="N", min=1)] = None,
     runtime: Annotated[str, typer.Option(help="onnx, or torch for a folder that was not exported.")] = "onnx",
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "float32",
 ) -> None:
     """Rewrite an utterance so that it can be understood without the turns before it.
 
@@ -75,26 +78,26 @@ def rewrite(
     check_arguments(turns or (), source)
     check_range("--min-confidence", min_confidence, 0, 1)
     check_range("--n-best", n_best, 1, _MOST_ALTERNATIVES)
+    loading = {"variant": variant, "threads": threads, "runtime": runtime, "device": device, "dtype": dtype}
     options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
     if turns:
-        rewriter = _load(model, variant, threads, runtime, keep)
+        rewriter = _load(model, keep, loading)
         _write_result(turns[-1], rewriter.rewrite(turns[:-1], turns[-1], **options), target, as_json=as_json)
         return
     with open_input(source) as lines:
-        rewriter = _load(model, variant, threads, runtime, keep)  # before the output file is cut off
+        rewriter = _load(model, keep, loading)  # before the output file is cut off
         with open_output(target, lines) as out:
             status = stream(rewriter, lines, out, sys.stderr, batch_size, options)
     raise typer.Exit(status)
 
 
-def _load(model: str | None, variant: str | None, threads: int | None, runtime: str, keep: Path | None) -> Rewriter:
+def _load(model: str | None, keep: Path | None, settings: dict[str, Any]) -> Rewriter:
     from teo.rewriter import Rewriter
 
-    settings: dict[str, Any] = {"variant": variant, "threads": threads, "runtime": runtime}
     if keep is not None:
         from teo.keeping import read_keep_file
 
-        settings["keep"] = read_keep_file(keep)
+        settings = {**settings, "keep": read_keep_file(keep)}
     return Rewriter.from_pretrained(model, **settings)
 
 

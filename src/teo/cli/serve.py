@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from teo.cli.options import DeviceOption, DtypeOption
 from teo.server.settings import DEFAULT_HOST, DEFAULT_PORT, ServerSettings
 
 _DEFAULTS = ServerSettings()
@@ -24,6 +25,8 @@ def serve(
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads of a worker.", metavar="N", min=1)] = None,
     runtime: Annotated[str, typer.Option(help="onnx, or torch for a folder that was not exported.")] = "onnx",
+    device: DeviceOption = "auto",
+    dtype: DtypeOption = "float32",
     token: Annotated[
         str | None,
         typer.Option(
@@ -65,7 +68,7 @@ def serve(
 
     Without a token it binds to loopback only. Logs are JSON lines on stderr, without users' text.
     """
-    from teo.loading import require_runtime
+    from teo.loading import require_dtype, require_runtime
     from teo.server.run import ModelChoice, require_server_libraries
     from teo.server.run import serve as run_server
 
@@ -83,5 +86,5 @@ def serve(
         request_timeout=request_timeout,
         log_text=log_text,
     )
-    choice = ModelChoice(model, variant, threads, require_runtime(runtime))
+    choice = ModelChoice(model, variant, threads, require_runtime(runtime), device, require_dtype(dtype))
     run_server(choice, settings, host=host, port=port, workers=workers, allow_anonymous=allow_anonymous)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,57 +142,78 @@ def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form)
         import onnx
     except ModuleNotFoundError as error:
         raise MissingExtraError("exporting a model", "onnx", "train") from error
-    from teo.export.graph import Shape
-    from teo.export.model import decoder_graph, encoder_graph, probe_graph
+    from teo.export.families import read_network
+    from teo.export.model import decoder_graph, embedding_tensors, encoder_graph, probe_graph
     from teo.runtime.onnx_session import PROBE
     from teo.runtime.onnx_weights import WeightWriter
 
-    model, tokenizer = _load(source)
-    config = model.config
-    weights = {name: tensor.detach().float().numpy() for name, tensor in model.state_dict().items()}
+    model = _load(source)
+    network = read_network(model, source)
+    shape, weights = network.shape, network.weights
     out.mkdir(parents=True, exist_ok=True)
+    _write_tokenizer(model, source, tokenizer_folder)
     writer = WeightWriter(out)
-    shape = Shape(**{field.name: getattr(config, field.name) for field in fields(Shape)})
     onnx.save(encoder_graph(writer, form, shape, weights), str(out / "encoder.onnx"))
     onnx.save(decoder_graph(writer, form, shape, weights), str(out / "decoder.onnx"))
     if form == "int8":
         onnx.save(probe_graph(), str(out / PROBE))
+    for name, tensor in embedding_tensors(form, weights).items():
+        writer.write(name, tensor)  # the runtime maps it; graphs that project by it have written it already
+    ids = {name: getattr(model.config, f"{name}_token_id", None) for name in ("pad", "eos", "sep", "decoder_start")}
     description = Description(
         form=form,
-        d_model=config.d_model,
-        heads=config.heads,
-        kv_heads=config.kv_heads,
-        head_size=config.head_size,
-        decoder_layers=config.decoder_layers,
-        turn_types=config.turn_types,
-        pad_id=config.pad_token_id,
-        eos_id=config.eos_token_id,
-        sep_id=config.sep_token_id,
-        start_id=config.decoder_start_token_id,
+        d_model=shape.d_model,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_size=shape.head_size,
+        decoder_layers=shape.decoder_layers,
+        turn_types=network.turn_types,
+        pad_id=_id(ids["pad"]),
+        eos_id=_id(ids["eos"]),
+        sep_id=_id(ids["sep"], ids["eos"]),
+        start_id=_id(ids["decoder_start"], ids["pad"]),
         embedding=writer.places["embedding"],
         embedding_scale=writer.places.get("embedding:scale"),
+        positions=network.positions,
     )
     write_json(out / DESCRIPTION, description.to_dict())
-    shutil.copyfile(tokenizer, tokenizer_folder / "tokenizer.json")
     return int(sum(parameter.numel() for parameter in model.parameters()))
 
 
-def _load(source: Path) -> tuple[Any, Path]:
-    """Return a trained backbone in float32 and the file of its tokenizer."""
+def _load(source: Path) -> Any:
+    """Return a trained model in float32."""
     try:
         from teo.runtime.torch_generator import load_model
     except ModuleNotFoundError as error:
         raise MissingExtraError("exporting a model", str(error.name), "train") from error
-    model = load_model(source)
-    if getattr(model.config, "model_type", "") != "teo":
-        raise ModelError(
-            f"{source}: expected the project's own backbone (model_type teo), found {model.config.model_type}; "
-            "other models run with runtime='torch'"
-        )
+    return load_model(source).eval()
+
+
+def _write_tokenizer(model: Any, source: Path, out: Path) -> None:
+    """Write a model's tokenizer: ours as it is, another family's with how it is used."""
+    if model.config.model_type != "teo":
+        from teo.export.tokenizer import write_tokenizer
+        from teo.runtime.torch_codec import Codec, load_tokenizer
+
+        codec = Codec(load_tokenizer(source), model.config)
+        rows = int(model.get_input_embeddings().weight.shape[0])
+        if rows < len(codec):
+            raise ModelError(
+                f"{source}: expected embeddings for the tokenizer's {len(codec)} tokens, found {rows}; "
+                "train the model with this package, which adds the markers"
+            )
+        write_tokenizer(codec, out, source)
+        return
     tokenizer = source / "tokenizer.json"
     if not tokenizer.is_file():
         raise ModelError(f"{source}: expected tokenizer.json beside the weights, found none; save the model again")
-    return model.eval(), tokenizer
+    shutil.copyfile(tokenizer, out / tokenizer.name)
+
+
+def _id(*numbers: Any) -> int:
+    """Return the first id that is there; a list of end tokens counts by its first, and none is 0."""
+    found = next((number for number in numbers if number is not None), 0)
+    return int(found[0] if isinstance(found, list | tuple) else found)
 
 
 def _write_card(source: Path, out: Path, described: ModelFolder, name: str, form: str) -> None:

@@ -18,32 +18,44 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from teo.models.storage import quantise
-from teo.runtime.onnx_generator import POSITIONS
+from teo.runtime.onnx_files import POSITIONS
 from teo.runtime.onnx_weights import Array, WeightWriter
 
 Form = Literal["int8", "none"]
 Weights = Mapping[str, Array]
+Activation = Literal["gelu", "gelu-tanh", "relu", "silu"]
 
 _OPSET, _IR = 20, 10
 _FUSED = "com.microsoft"
 _INLINE_BYTES = 1024
-_EPSILON = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The backbone's sizes and kinds of layers."""
+    """A model's sizes and kinds of layers; the defaults are those of the project's own backbone."""
 
     d_model: int
     heads: int
     encoder_layers: int
     decoder_layers: int
-    rope_theta: float
     kv_heads: int
     head_size: int
-    norm: str = "layer"
-    feed_forward: str = "gelu"
+    norm: Literal["layer", "rms"] = "layer"
+    epsilon: float = 1e-5
+    post_norm: bool = False
+    """Normalise what a layer's parts add up to (BART, Marian), not what they read."""
     embedding_norm: bool = True
+    """A norm of its own between the embedding and the first layer's."""
+    embedding_scale: float = 1.0
+    activation: Activation = "gelu"
+    gated: bool = False
+    """A third linear map, after the activation, gates what the first gives."""
+    positions: Literal["rotary", "table", "relative"] = "rotary"
+    rope_theta: float = 10_000.0
+    query_scale: float | None = None
+    """What queries are multiplied by; None: one over the root of the head's size."""
+    copies: bool = True
+    """Turn embedding and copy head."""
 
     @property
     def query_size(self) -> int:
@@ -159,30 +171,42 @@ class Graph:
         """Return the normalised rows."""
         gain = self.constant(f"{name}.weight", weights[f"{name}.weight"])
         if self.shape.norm == "rms":  # ONNX Runtime's own, in the plain domain; the standard has one only later
-            return self.node("SimplifiedLayerNormalization", x, gain, axis=-1, epsilon=_EPSILON, stash_type=1)
+            return self.node("SimplifiedLayerNormalization", x, gain, axis=-1, epsilon=self.shape.epsilon, stash_type=1)
         shift = self.constant(f"{name}.bias", weights[f"{name}.bias"])
-        return self.node("LayerNormalization", x, gain, shift, axis=-1, epsilon=_EPSILON)
+        return self.node("LayerNormalization", x, gain, shift, axis=-1, epsilon=self.shape.epsilon)
 
     def add_norm(self, x: str, change: str, bias: Array | None, norm: str, weights: Weights) -> tuple[str, str]:
-        """Return x + change + bias, and that normalised."""
-        total = self.node("Add", x, self._add(change, f"{norm}:added", bias))
-        return total, self.norm(total, norm, weights)
+        """Return what x + change + bias is to the next layers: what they add to, and what they read."""
+        return self.begin(self.node("Add", x, self._add(change, f"{norm}:added", bias)), norm, weights)
+
+    def begin(self, x: str, norm: str, weights: Weights) -> tuple[str, str]:
+        """Return what layers add to and what they read: x and x normalised, or that twice; a norm may be absent."""
+        normed = self.norm(x, norm, weights) if f"{norm}.weight" in weights else x
+        return (normed if self.shape.post_norm else x), normed
 
     def feed_forward(self, normed: str, name: str, weights: Weights) -> tuple[str, Array | None]:
         """Return the position-wise map without its last bias, and that bias."""
         rows = self.rows(normed)
-        widened = self.product(rows, f"{name}.up", weights[f"{name}.up.weight"])
-        bias = weights.get(f"{name}.up.bias")
-        if self.shape.feed_forward == "swiglu":
-            gate = self.linear(rows, f"{name}.gate", weights[f"{name}.gate.weight"], weights.get(f"{name}.gate.bias"))
-            opened = self.node("QuickGelu", gate, fused=True, alpha=1.0)  # x * sigmoid(x)
-            active = self.node("Mul", opened, self._add(widened, f"{name}.up:bias", bias))
-        elif bias is None:
-            active = self.node("Gelu", widened)
-        else:
-            active = self.node("BiasGelu", widened, self.constant(f"{name}.up:bias", bias), fused=True)
+        first = "gate" if self.shape.gated else "up"
+        active = self._active(rows, f"{name}.{first}", weights)
+        if self.shape.gated:
+            widened = self.linear(rows, f"{name}.up", weights[f"{name}.up.weight"], weights.get(f"{name}.up.bias"))
+            active = self.node("Mul", active, widened)
         down = self.product(self.rows(active), f"{name}.down", weights[f"{name}.down.weight"])
         return down, weights.get(f"{name}.down.bias")
+
+    def _active(self, rows: Rows, name: str, weights: Weights) -> str:
+        """Return the activation of a linear map's output."""
+        kind, bias = self.shape.activation, weights.get(f"{name}.bias")
+        widened = self.product(rows, name, weights[f"{name}.weight"])
+        if kind == "gelu" and bias is not None:
+            return self.node("BiasGelu", widened, self.constant(f"{name}:bias", bias), fused=True)
+        widened = self._add(widened, f"{name}:bias", bias)
+        if kind == "silu":
+            return self.node("QuickGelu", widened, fused=True, alpha=1.0)  # x * sigmoid(x)
+        if kind == "gelu-tanh":
+            return self.node("Gelu", widened, approximate="tanh")
+        return self.node("Relu" if kind == "relu" else "Gelu", widened)
 
     def turn(self, x: str, positions: str, heads: int) -> str:
         """Return queries or keys (batch, length, heads * size) turned by their positions."""
@@ -250,7 +274,7 @@ def query_key(weights: Weights, name: str, shape: Shape) -> tuple[Array, Array |
 
 def scaled_query(weights: Weights, name: str, shape: Shape) -> tuple[Array, Array | None]:
     """Return weight and bias of queries, scaled for their dot products."""
-    scale = np.float32(shape.head_size**-0.5)
+    scale = np.float32(shape.head_size**-0.5 if shape.query_scale is None else shape.query_scale)
     bias = weights.get(f"{name}.query.bias")
     return weights[f"{name}.query.weight"] * scale, None if bias is None else bias * scale
 

@@ -1,4 +1,4 @@
-"""The two graphs of an exported backbone: the encoder, and one step of the decoder with the copy head inside."""
+"""The two graphs of an exported model: the encoder, and one step of the decoder, with the copy head if it has one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from teo.export.graph import Form, Graph, Rows, Shape, Weights, key_or_value, query_key, scaled_query
+from teo.export.positions import add_positions, scale_embedded, source_distances, text_distances, text_positions
 from teo.models.storage import quantise
 from teo.runtime.onnx_session import PROBE_SIZE
-from teo.runtime.onnx_weights import WeightWriter
+from teo.runtime.onnx_weights import Array, WeightWriter
 
 
 def encoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weights) -> onnx.ModelProto:
@@ -20,16 +21,22 @@ def encoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weigh
     """
     graph = Graph(writer, form, shape)
     embedded = graph.input("embedded", TensorProto.FLOAT, ["tokens", shape.d_model])
-    turns = graph.input("turns", TensorProto.INT64, ["tokens"])
-    positions = graph.input("positions", TensorProto.INT64, ["tokens", 1])
+    turns = graph.input("turns", TensorProto.INT64, ["tokens"]) if shape.copies else ""
+    positions = graph.input("positions", TensorProto.INT64, ["tokens", 1]) if shape.positions != "relative" else ""
     slots = graph.input("slots", TensorProto.INT64, ["batch", "source"])
     places = graph.input("places", TensorProto.INT64, ["tokens"])
     bias = graph.input("bias", TensorProto.FLOAT, ["batch", 1, 1, "source"])
-    table = graph.constant("encoder.turn_embedding", weights["encoder.turn_embedding.weight"])
-    x = graph.node("Add", embedded, graph.node("Gather", table, turns, axis=0))
+    x = scale_embedded(graph, embedded)
+    if shape.copies:
+        table = graph.constant("encoder.turn_embedding", weights["encoder.turn_embedding.weight"])
+        x = graph.node("Add", x, graph.node("Gather", table, turns, axis=0))
+    if shape.positions == "table":
+        x = add_positions(graph, x, "encoder", weights, graph.node("Squeeze", positions, graph.sizes(1)))
+    if shape.positions == "relative":
+        bias = graph.node("Add", bias, source_distances(graph, slots, weights))
     if shape.embedding_norm:
         x = graph.norm(x, "encoder.embedding_norm", weights)
-    normed = graph.norm(x, "encoder.layers.0.attention_norm", weights)
+    x, normed = graph.begin(x, "encoder.layers.0.attention_norm", weights)
     for index in range(shape.encoder_layers):
         name = f"encoder.layers.{index}"
         read = _encoder_attention(graph, normed, f"{name}.attention", weights, (positions, slots, places, bias))
@@ -52,10 +59,11 @@ def _encoder_attention(
     shape, rows = graph.shape, graph.rows(normed)
     heads = shape.heads + shape.kv_heads
     both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
-    turned = graph.turn(graph.node("Unsqueeze", both, graph.sizes(1)), positions, heads)
-    turned = graph.node("Reshape", turned, graph.sizes(-1, heads * shape.head_size))
+    if shape.positions == "rotary":
+        both = graph.turn(graph.node("Unsqueeze", both, graph.sizes(1)), positions, heads)
+        both = graph.node("Reshape", both, graph.sizes(-1, heads * shape.head_size))
     value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.key_size, None)))
-    joined = graph.split_heads(graph.node("Gather", turned, slots, axis=0), heads)
+    joined = graph.split_heads(graph.node("Gather", both, slots, axis=0), heads)
     query, key = graph.split_query_key(joined)
     value = graph.split_heads(graph.node("Gather", value, slots, axis=0), shape.kv_heads)
     read = graph.node("Reshape", graph.attend(query, key, value, bias), graph.sizes(-1, shape.query_size))
@@ -73,6 +81,8 @@ def _encoder_outputs(graph: Graph, rows: Rows, slots: str, weights: Weights) -> 
             by_source = graph.split_heads(graph.node("Gather", flat, slots, axis=0), heads)
             sizes = ("batch", heads, "source", shape.head_size)
             graph.output(by_source, f"cross_{part}_{index}", TensorProto.FLOAT, sizes)
+    if not shape.copies:
+        return
     keys = graph.linear(rows, "copy_head.key", weights["copy_head.key.weight"], weights["copy_head.key.bias"])
     keys = graph.node("Gather", keys, slots, axis=0)
     graph.output(keys, "copy_keys", TensorProto.FLOAT, ("batch", "source", shape.d_model))
@@ -86,11 +96,17 @@ def decoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weigh
     graph = Graph(writer, form, shape)
     size = shape.d_model
     embedded = graph.input("embedded", TensorProto.FLOAT, ["batch", "length", size])
-    past_length = graph.input("past_length", TensorProto.INT64, [1])
+    past_length = graph.input("past_length", TensorProto.INT64, [1]) if shape.positions != "relative" else ""
     own_bias = graph.input("own_bias", TensorProto.FLOAT, [1, 1, "length", "written"])
     bias = graph.input("bias", TensorProto.FLOAT, ["batch", 1, 1, "source"])
-    x = graph.norm(embedded, "decoder.embedding_norm", weights) if shape.embedding_norm else embedded
-    normed = graph.norm(x, "decoder.layers.0.self_norm", weights)
+    x = scale_embedded(graph, embedded)
+    if shape.positions == "table":
+        x = add_positions(graph, x, "decoder", weights, text_positions(graph, embedded, past_length))
+    if shape.positions == "relative":
+        own_bias = graph.node("Add", own_bias, text_distances(graph, own_bias, weights))
+    if shape.embedding_norm:
+        x = graph.norm(x, "decoder.embedding_norm", weights)
+    x, normed = graph.begin(x, "decoder.layers.0.self_norm", weights)
     for index in range(shape.decoder_layers):
         name = f"decoder.layers.{index}"
         read = _self_attention(graph, normed, index, weights, (past_length, own_bias))
@@ -107,7 +123,9 @@ def decoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weigh
         x, normed = graph.add_norm(x, change, added, following, weights)
     at = graph.input("at", TensorProto.INT64, ["asked"])
     states = graph.node("Gather", normed, at, axis=1)
-    _choose(graph, _mixture(graph, states, weights, bias))
+    rows = graph.rows(states)
+    generated = _generated(graph, rows, weights)
+    _choose(graph, _mixture(graph, states, rows, generated, weights, bias) if shape.copies else generated)
     return graph.model("teo-decoder")
 
 
@@ -118,7 +136,8 @@ def _self_attention(graph: Graph, normed: str, index: int, weights: Weights, inp
     heads, both_heads = shape.kv_heads, shape.heads + shape.kv_heads
     name = f"decoder.layers.{index}.self_attention"
     both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
-    joined = graph.split_heads(graph.turn(both, past_length, both_heads), both_heads)
+    turned = graph.turn(both, past_length, both_heads) if shape.positions == "rotary" else both
+    joined = graph.split_heads(turned, both_heads)
     query, key = graph.split_query_key(joined)
     value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.key_size, None)))
     cached = {"key": key, "value": graph.split_heads(value, heads)}
@@ -142,20 +161,31 @@ def _cross_attention(graph: Graph, normed: str, index: int, weights: Weights, bi
     return graph.attend(query, key, value, bias)
 
 
-def _mixture(graph: Graph, states: str, weights: Weights, bias: str) -> str:
-    """Return p over the vocabulary: (1 - g) softmax + g * copied, the copied part added token by token."""
-    shape, rows = graph.shape, graph.rows(states)
-    table = weights["embedding.weight"]
-    if graph.form == "int8":
-        whole, scale = quantise(table)
-        across = graph.node("Transpose", graph.constant("embedding", whole), perm=[1, 0])
-        logits = graph.int8_product(rows, across, graph.constant("embedding:scale", scale))
-    else:
-        across = graph.node("Transpose", graph.constant("embedding", table), perm=[1, 0])
-        logits = graph.node("MatMul", rows.values, across)
-    logits = graph.node("Add", logits, graph.constant("output_bias", weights["output_bias"]))
-    generated = graph.node("Softmax", logits, axis=-1)
+def _generated(graph: Graph, rows: Rows, weights: Weights) -> str:
+    """Return the decoder's own p over the vocabulary; the output projection is the embedding or another matrix."""
+    if "output.weight" in weights:
+        logits = graph.product(rows, "output", weights["output.weight"])
+    else:  # the bytes that the runtime looks tokens up in
+        stored = embedding_tensors(graph.form, weights)
+        table, *scale = [graph.constant(name, tensor) for name, tensor in stored.items()]
+        across = graph.node("Transpose", table, perm=[1, 0])
+        logits = graph.int8_product(rows, across, *scale) if scale else graph.node("MatMul", rows.values, across)
+    if "output_bias" in weights:
+        logits = graph.node("Add", logits, graph.constant("output_bias", weights["output_bias"]))
+    return graph.node("Softmax", logits, axis=-1)
 
+
+def embedding_tensors(form: Form, weights: Weights) -> dict[str, Array]:
+    """Return the embedding as it is stored, by name: its rows and, in int8, the scale of each."""
+    if form == "none":
+        return {"embedding": weights["embedding.weight"]}
+    whole, scale = quantise(weights["embedding.weight"])
+    return {"embedding": whole, "embedding:scale": scale}
+
+
+def _mixture(graph: Graph, states: str, rows: Rows, generated: str, weights: Weights, bias: str) -> str:
+    """Return p over the vocabulary: (1 - g) softmax + g * copied, the copied part added token by token."""
+    shape = graph.shape
     scale_query = np.float32(shape.d_model**-0.5)
     weight, shift = weights["copy_head.query.weight"] * scale_query, weights["copy_head.query.bias"] * scale_query
     query = graph.linear(rows, "copy_head.query", weight, shift)

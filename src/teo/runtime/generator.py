@@ -65,6 +65,11 @@ def decoder_starts(
     return [start(prompt) for prompt in prompts]
 
 
+def text_limit(source: int, most: int) -> int:
+    """Return how many tokens a text may have after a source of so many: operations and rewrite are of the source."""
+    return min(most, 2 * source + 16)
+
+
 def cut_at_markers(
     ids: Iterable[int],
     end: int,

@@ -16,6 +16,8 @@ from teo.runtime.onnx_weights import Array, Place
 FORMAT_VERSION = 1
 DESCRIPTION = "graphs.json"
 """The file beside exported graphs that says what they are."""
+POSITIONS = 2048
+"""How many positions the graphs have tables for, at most."""
 
 _NUMBERS = ("d_model", "heads", "decoder_layers", "turn_types", "pad_id", "eos_id", "sep_id", "start_id")
 
@@ -40,10 +42,12 @@ class Description:
     """Heads of keys and values; left out of the file where there are as many as `heads`."""
     head_size: int
     """Numbers in one head; left out of the file where the heads share `d_model`."""
+    positions: int = POSITIONS
+    """How many tokens a source or a text may have; left out of the file where it is the most there can be."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as JSON can hold it."""
-        plain = {"kv_heads": self.heads, "head_size": self.d_model // self.heads}
+        plain = {"kv_heads": self.heads, "head_size": self.d_model // self.heads, "positions": POSITIONS}
         names = [
             name
             for name in self.__slots__
@@ -75,6 +79,7 @@ class Description:
                 embedding_scale=None if scale is None else Place.from_dict(scale),
                 kv_heads=int(stored.get("kv_heads", heads)),
                 head_size=int(stored.get("head_size", width // heads)),
+                positions=int(stored.get("positions", POSITIONS)),
                 **{name: int(stored[name]) for name in _NUMBERS},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

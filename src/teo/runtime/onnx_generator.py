@@ -1,4 +1,4 @@
-"""OnnxGenerator: the project's own backbone on ONNX Runtime, behind the stages' protocol; needs no torch.
+"""OnnxGenerator: an exported model on ONNX Runtime, behind the stages' protocol; needs no torch.
 
 A row's result does not depend on the rows beside it, to the last bit: tokens stand in one line without padding, sums
 of int8 products are exact (`teo.export.graph`), and where attention does need padding, sources are
@@ -16,14 +16,12 @@ import numpy as np
 
 from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
-from teo.runtime.generator import Generated, decoder_starts
-from teo.runtime.onnx_codec import TokenizerCodec
+from teo.runtime.generator import Generated, decoder_starts, text_limit
+from teo.runtime.onnx_codec import load_codec
 from teo.runtime.onnx_files import Description, Embedding
 from teo.runtime.onnx_session import available_cores, open_graphs
 from teo.runtime.search import Floats, Ids, Text, search_beams, search_greedily
 
-POSITIONS = 2048
-"""How many positions the graphs have tables for."""
 _WIDTH = 32
 """Sources and scored targets are padded to a multiple of this: whole vector registers, whatever the batch."""
 _BATCH_TOKENS = 4096
@@ -54,12 +52,12 @@ class OnnxGenerator:
         self.description = Description.load(path)
         self.threads = threads or min(4, available_cores())
         self.batch_size = batch_size
-        self.max_new_tokens = min(max_new_tokens, POSITIONS // 2)
-        self.source_limit = min(source_limit, POSITIONS)
+        self.positions = self.description.positions
+        self.max_new_tokens = max_new_tokens
+        self.source_limit = min(source_limit, self.positions)
         """How many tokens a source may have."""
-        ids = {name: getattr(self.description, name) for name in ("start_id", "eos_id", "pad_id")}
         own = path / "tokenizer.json"  # else the one that all weights of the model share
-        self.codec = TokenizerCodec.load(own if own.is_file() else path.parent / own.name, **ids)
+        self.codec = load_codec(own if own.is_file() else path.parent / own.name, self.description)
         self.embedding = Embedding(path, self.description)
         if len(self.embedding) < len(self.codec):
             raise ModelError(
@@ -99,8 +97,8 @@ class OnnxGenerator:
         for batch in batches(order, lengths, rows, groups=groups, tokens=tokens):
             steps = self.read([encoded[k] for k in batch])
             start = np.array([starts[k] for k in batch], dtype=np.int64)
-            # Operations and rewrite cannot both be longer than the source.
-            limits = [min(self.max_new_tokens, 2 * len(encoded[k]) + 16) for k in batch]
+            room = max(1, min(self.max_new_tokens, self.positions - start.shape[1]))
+            limits = [text_limit(len(encoded[k]), room) for k in batch]
             end = self.codec.eos_id
             texts = (
                 [[text] for text in search_greedily(steps, start, limits, end)]
@@ -120,8 +118,8 @@ class OnnxGenerator:
         encoded, starts = self._encode(sources), decoder_starts(self.codec.decoder_start, prompts, len(sources))
         written = [self.codec.encode_target(target) for target in targets]
         whole = [len(start) + len(ids) for start, ids in zip(starts, written, strict=True)]
-        if max(whole, default=0) > POSITIONS:
-            raise InputError(f"target: expected at most {POSITIONS} tokens, found {max(whole)}; shorten the text")
+        if max(whole, default=0) > self.positions:
+            raise InputError(f"target: expected at most {self.positions} tokens, found {max(whole)}; shorten the text")
         widths = [_rounded(length) for length in whole]
         results = [0.0] * len(sources)
         # Rows of the same source stand together: it is read once for all of its targets.
@@ -142,9 +140,9 @@ class OnnxGenerator:
     def _encode(self, sources: Sequence[Pieces]) -> list[tuple[int, ...]]:
         encoded = [tuple(self.codec.encode(source)) for source in sources]
         for ids in encoded:
-            if not 0 < len(ids) <= POSITIONS:
+            if not 0 < len(ids) <= self.positions:
                 raise InputError(
-                    f"source: expected 1 to {POSITIONS} tokens, which is all that the model has positions for, "
+                    f"source: expected 1 to {self.positions} tokens, which is all that the model has positions for, "
                     f"found {len(ids)}; shorten the utterance"
                 )
         return encoded
@@ -171,9 +169,10 @@ class OnnxGenerator:
             "bias": bias,
         }
         names = [output.name for output in self._encoder.get_outputs()]
-        read = dict(zip(names, self._encoder.run(None, inputs), strict=True))
+        read = dict(zip(names, self._encoder.run(None, _asked(self._encoder, inputs)), strict=True))
         read["bias"] = bias
-        read["source_ids"] = np.where(inside, flat[slots], self.codec.pad_id)[:, None, :]
+        if "copy_keys" in read:
+            read["source_ids"] = np.where(inside, flat[slots], self.codec.pad_id)[:, None, :]
         return OnnxSteps(self._decoder, self.embedding, self.description, read)
 
 
@@ -183,8 +182,8 @@ class OnnxSteps:
     def __init__(self, session: Any, embedding: Embedding, description: Description, read: dict[str, Any]) -> None:
         self._session, self._embedding, self._description = session, embedding, description
         self._read = read
-        self._sources = np.arange(len(read["copy_keys"]))  # which of the sources read each row writes for
-        self._cached = self._no_cache(read["copy_keys"].shape[0])
+        self._sources = np.arange(len(read["bias"]))  # which of the sources read each row writes for
+        self._cached = self._no_cache(len(read["bias"]))
         self._present = [name.replace("past", "present") for name in self._cached]
 
     def advance(self, tokens: Ids, count: int) -> tuple[Floats, Ids]:
@@ -226,9 +225,7 @@ class OnnxSteps:
         length = tokens.shape[1]
         past = next(iter(cached.values())).shape[2]
         hidden = np.triu(np.full((length, past + length), _HIDDEN), past + 1)
-        return {
-            **read,
-            **cached,
+        inputs = {
             "embedded": self._embedding(tokens),
             "past_length": np.array([past], dtype=np.int64),
             "own_bias": hidden[None, None],
@@ -236,6 +233,7 @@ class OnnxSteps:
             "wanted": wanted,
             "count": np.array([count], dtype=np.int64),
         }
+        return _asked(self._session, {**read, **cached, **inputs})
 
     def _no_cache(self, rows: int) -> dict[str, Any]:
         heads, size = self._description.kv_heads, self._description.head_size
@@ -264,6 +262,11 @@ def batches(
         taken += length
     if batch:
         yield batch
+
+
+def _asked(session: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs that a graph has: which they are depends on the family."""
+    return {known.name: inputs[known.name] for known in session.get_inputs()}
 
 
 def _logs(probabilities: Floats) -> Floats:

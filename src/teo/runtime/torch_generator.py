@@ -14,7 +14,7 @@ from torch import Tensor
 from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
 from teo.models.backbone import IGNORED
-from teo.runtime.generator import Generated, decoder_starts
+from teo.runtime.generator import Generated, decoder_starts, text_limit
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -31,7 +31,7 @@ class TorchGenerator:
         device: str = "cpu",
         source_limit: int = 256,
         batch_size: int = 32,
-        max_new_tokens: int = 128,
+        max_new_tokens: int = 256,
     ) -> None:
         from transformers import GenerationConfig
 
@@ -42,8 +42,8 @@ class TorchGenerator:
         self.source_limit = source_limit
         """How many tokens a source may have."""
         self._positions = learned_positions(model.config)
+        self.max_new_tokens = max_new_tokens
         self._search = GenerationConfig(
-            max_new_tokens=max_new_tokens,
             do_sample=False,
             num_beams=1,
             eos_token_id=codec.eos_id,
@@ -60,12 +60,12 @@ class TorchGenerator:
         bf16: bool = False,
         source_limit: int = 256,
         batch_size: int = 32,
-        max_new_tokens: int = 128,
+        max_new_tokens: int = 256,
     ) -> TorchGenerator:
         """Return the generator of a saved model; `bf16` halves precision, memory and time, on CUDA only."""
         chosen = choose_device(device)
         if bf16 and not chosen.startswith("cuda"):
-            raise InputError(f"bf16: expected a CUDA device, found '{chosen}'; leave bf16 out")
+            raise InputError(f"bfloat16: expected a CUDA device, found '{chosen}'; leave it out")
         model = load_model(folder, torch.bfloat16 if bf16 else torch.float32)
         codec = Codec(load_tokenizer(folder), model.config)
         rows = int(model.get_input_embeddings().weight.shape[0])
@@ -112,6 +112,10 @@ class TorchGenerator:
         for batch in self._batches(order, [len(start) for start in starts], max(1, self.batch_size // beams)):
             read, mask = self._read([encoded[k] for k in batch])
             start = torch.tensor([starts[k] for k in batch], device=self.device)
+            room = self.max_new_tokens
+            if self._positions:
+                room = max(1, min(room, self._positions - start.shape[1]))
+            limits = [text_limit(len(encoded[k]), room) for k in batch]
             with torch.no_grad(), self._own_search():
                 written = self.model.generate(
                     encoder_outputs=_select(read, None),
@@ -119,9 +123,13 @@ class TorchGenerator:
                     decoder_input_ids=start,
                     num_beams=beams,
                     num_return_sequences=count,
+                    max_new_tokens=max(limits),
                 )
-            texts = [self._until_end(row) for row in written[:, start.shape[1] :].tolist()]
             owners = [row for row in range(len(batch)) for _ in range(count)]
+            texts = [
+                self._until_end(ids[: limits[row]])
+                for row, ids in zip(owners, written[:, start.shape[1] :].tolist(), strict=True)
+            ]
             rows = torch.tensor(owners, device=self.device)
             scores = self._token_scores(_select(read, rows), mask[rows], [starts[batch[k]] for k in owners], texts)
             for row, ids, token_scores in zip(owners, texts, scores, strict=True):
@@ -267,8 +275,8 @@ def _quiet_logs() -> Iterator[None]:
 
 
 def learned_positions(config: Any) -> int:
-    """Return how many positions a model has learned; 0 where they are computed and need no limit."""
-    if getattr(config, "model_type", "") in {"bart", "mbart", "blenderbot", "blenderbot-small"}:
+    """Return how many positions a model has vectors for; 0 where they are computed and need no limit."""
+    if getattr(config, "model_type", "") in {"bart", "mbart", "marian", "blenderbot", "blenderbot-small"}:
         return int(getattr(config, "max_position_embeddings", 0) or 0)
     return 0
 

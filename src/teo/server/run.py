@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp
 
-    from teo.loading import Runtime
+    from teo.loading import Dtype, Runtime
     from teo.rewriter import Rewriter
 
 PLAN = "TEO_SERVER_PLAN"
@@ -35,12 +35,21 @@ class ModelChoice:
     variant: str | None = None
     threads: int | None = None
     runtime: Runtime = "onnx"
+    device: str = "auto"
+    dtype: Dtype = "float32"
 
     def load(self) -> Rewriter:
         """Return the model's rewriter."""
         from teo.rewriter import Rewriter
 
-        return Rewriter.from_pretrained(self.model, variant=self.variant, threads=self.threads, runtime=self.runtime)
+        return Rewriter.from_pretrained(
+            self.model,
+            variant=self.variant,
+            threads=self.threads,
+            runtime=self.runtime,
+            device=self.device,
+            dtype=self.dtype,
+        )
 
 
 def require_server_libraries(feature: str = "teo serve") -> None:

@@ -31,7 +31,7 @@ def evaluate_peer(request: Request, progress: TextIO | None = None) -> Evaluatio
     stream = progress or sys.stderr
     record, peer = read_peer(request.model), load_peer(request.model, request.device)
     if request.bf16 and peer.device.type != "cuda":
-        raise InputError(f"bf16: expected a CUDA device, found '{peer.device}'; leave bf16 out")
+        raise InputError(f"bfloat16: expected a CUDA device, found '{peer.device}'; leave it out")
     rows = load_request_rows(request, stream)
     settings = Settings(
         data=request.data,
