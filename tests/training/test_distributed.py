@@ -108,5 +108,7 @@ def average_in(rank: int, folder: str) -> None:
     torch.distributed.destroy_process_group()
 
 
-def test_gradients_are_the_mean_of_all_processes(tmp_path: Path) -> None:
+def test_gradients_are_the_mean_of_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The other processes import this module by its name, from the folder that holds the tests.
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
     torch.multiprocessing.spawn(average_in, (str(tmp_path),), nprocs=2)
