@@ -48,7 +48,7 @@ def _read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("datasets", nargs="+", metavar="NAME=PATH", help="a dataset and its folder or file")
     parser.add_argument("--split", default="test")
     parser.add_argument("--model", help="an exported model folder; the embedded model without it")
-    parser.add_argument("--variants", nargs="+", default=["fast"], choices=["fast", "fused"])
+    parser.add_argument("--variants", nargs="+", default=["direct"], choices=["direct", "fast", "fused"])
     parser.add_argument("--trained", type=Path, help="the same model as training wrote it: run in transformers too")
     parser.add_argument("--peers", action="store_true", help="run a two-pass BART-base shape in transformers too")
     parser.add_argument("--processes", action="store_true", help="measure cold start and memory too")

@@ -121,25 +121,36 @@ class Report:
         return "\n\n".join(parts) + "\n"
 
 
+_MARKERS = {"fast": Marker.WRITE_PLACED, "direct": Marker.WRITE_REWRITE, "fused": Marker.WRITE_OPERATIONS}
+
+
 class Ours:
-    """The exported model, the dialogue encoded once: placed operations (fast), or operations and rewrite (fused)."""
+    """The exported model, the dialogue encoded once: placed operations (fast), the rewrite (direct), or both (fused).
+
+    What `fused` writes first are operations without places.
+    """
 
     def __init__(
         self, model: Path, threads: int, variant: str = "fused", generator: OnnxGenerator | None = None
     ) -> None:
         limit = ModelFolder.load(model).source_limit
         self.generator = generator or OnnxGenerator(weights_of(model), threads=threads, source_limit=limit)
-        self.fast = variant == "fast"
+        self.variant = variant
         form, count = self.generator.description.form, f"{threads} thread{'s' if threads > 1 else ''}"
         self.name = f"teo {variant}, {form}, {count}"
 
     def do(self, rows: Sequence[Work]) -> None:
         """Encode and generate these rows as one batch."""
-        marker = Marker.WRITE_PLACED if self.fast else Marker.WRITE_OPERATIONS
+        marker = _MARKERS[self.variant]
         start = self.generator.codec.decoder_start((marker,))
         steps = self.generator.read([row.source for row in rows])
-        limits = [row.placed if self.fast else row.operations + row.rewrite for row in rows]
+        limits = [self._length(row) for row in rows]
         search_greedily(steps, np.array([start] * len(rows), dtype=np.int64), limits, NEVER)
+
+    def _length(self, row: Work) -> int:
+        if self.variant == "fused":
+            return row.operations + row.rewrite
+        return row.placed if self.variant == "fast" else row.rewrite
 
 
 def weights_of(model: Path) -> Path:

@@ -19,8 +19,9 @@ Made from the files in `results` by `python tools/performance_page.py`;
 quoting, not the times."""
 _RACE = """\
 Every system reads and writes as many tokens as the test rows have ({rows} rows, {rounds} interleaved rounds, medians).
-`fast` is the embedded model's own variant; `fused` also writes the rewrite. The BART-base-shaped model has random
-weights, in float32, and makes two passes, as the paper's system does. {machine}."""
+`direct` is the embedded model's own variant: it writes the rewrite at once. `fast` writes operations that carry their
+place. The BART-base-shaped model has random weights, in float32, and makes two passes, as the paper's system does.
+{machine}."""
 
 _KEPT = """\
 A tiny BART and a tiny T5 learned a generated copy task in two stages ([smoke.toml](../configs/smoke.toml)) and were
