@@ -149,7 +149,8 @@ def test_without_a_variant_it_is_the_rewriter_that_is_measured(
 
 
 @pytest.mark.skipif(not has_default(), reason="this installation has no embedded model")
-def test_an_evaluation_of_the_embedded_model_is_what_its_rewriter_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("variant", [None, "fast"])
+def test_an_evaluation_of_the_embedded_model_is_what_its_rewriter_says(variant: str | None, tmp_path: Path) -> None:
     dialogues = [
         Dialogue(("Who wrote Dune?", "Frank Herbert."), "When was he born?"),
         Dialogue(("你喜欢周杰伦吗", "喜欢"), "他哪年出生的"),
@@ -159,13 +160,15 @@ def test_an_evaluation_of_the_embedded_model_is_what_its_rewriter_says(tmp_path:
     ]
     rows = [Row(str(k), dialogue, dialogue.utterance).to_dict() for k, dialogue in enumerate(dialogues)]
     write_jsonl(tmp_path / "test.jsonl", rows)
-    rewriter = Rewriter.from_pretrained()
-    evaluation = evaluate(Request("jsonl", tmp_path / "test.jsonl", tmp_path / "out"), io.StringIO())
+    rewriter = Rewriter.from_pretrained(variant=variant)
+    asked = Request("jsonl", tmp_path / "test.jsonl", tmp_path / "out", variant=variant, abstain=variant is not None)
+    evaluation = evaluate(asked, io.StringIO())
     assert (evaluation.settings.variant, evaluation.settings.precision) == (f"{rewriter.variant}+threshold", "int8")
     written = [json.loads(line) for line in (tmp_path / "out" / "predictions.jsonl").read_text("utf-8").splitlines()]
     records = rewriter.rewrite_many(dialogues)
     assert [line["prediction"] for line in written] == [record.rewrite for record in records]
-    assert [line["operations"] for line in written] == [record.operations for record in records]
+    if rewriter.variant == "fast":  # `direct` writes none: a record has those of its edits
+        assert [line["operations"] for line in written] == [record.operations for record in records]
     assert [line["truncated"] for line in written] == [record.to_dict()["truncated"] for record in records]
 
 

@@ -90,7 +90,7 @@ def test_the_stored_results_make_a_page_without_text_of_datasets(tmp_path: Path)
         assert f'<section id="{name}">' in page, name
     assert all(reason in markdown for reason in made.missing.values())
     assert "| TEO-RFIS | BART-base | 77.7 |" in markdown, "published rows"
-    assert "<strong>default, fast</strong>" in page, "ours"
+    assert "<strong>default, direct</strong>" in page, "ours"
     assert page.count("data:image/svg+xml;base64,") == len(re.findall(r"!\[.+\]\(figures/.+\.svg\)", markdown)) >= 6
     rows = json.loads(re.findall(r'id="predictions">(.*?)</script>', page, re.DOTALL)[0])
     assert len(rows) == 3

@@ -14,7 +14,7 @@ from teo.study.report.page import format_html, format_markdown
 from teo.study.report.predictions import System, read_predictions, read_stored
 from teo.study.report.quality import show_datasets, show_errors, show_noise, show_stages, show_tables, summarise
 from teo.study.report.rows import show_cases, show_explorer
-from teo.study.report.section import EMBEDDED, PAPER_DATASETS, Maker, MissingPartError, Section, Source
+from teo.study.report.section import EMBEDDED, OWN_VARIANT, PAPER_DATASETS, Maker, MissingPartError, Section, Source
 from teo.study.report.studies import (
     show_confidence,
     show_judging,
@@ -86,7 +86,8 @@ def write_report(request: ReportRequest) -> Report:
         except MissingPartError as reason:
             missing[name] = str(reason)
     if not sections:
-        raise InputError(f"{request.results}: expected results such as {EMBEDDED}/task-test-fast.json, found none")
+        example = f"{EMBEDDED}/task-test-{OWN_VARIANT}.json"
+        raise InputError(f"{request.results}: expected results such as {example}, found none")
     commit = git_commit()
     made = f"Made by teo report, version {__version__}" + (f", commit {commit[:12]}." if commit else ".")
     write_text(request.out / MARKDOWN, format_markdown(sections, missing, made))
@@ -111,7 +112,7 @@ def _read(request: ReportRequest) -> Source:
         else [
             read_stored(results, stored, request.data)
             for dataset in PAPER_DATASETS
-            for stored in source.tested(dataset, EMBEDDED, "fast")
+            for stored in source.tested(dataset, EMBEDDED, OWN_VARIANT)
         ]
     )
     return replace(source, systems=systems)

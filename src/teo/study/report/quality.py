@@ -16,7 +16,7 @@ from teo.study.comparison import compare, say_below
 from teo.study.experiments import PAPER_PROB_P, PROB_PS, TEO, sweep_run
 from teo.study.measured import Measured
 from teo.study.report.figures import draw_errors, draw_prob_p, draw_stages
-from teo.study.report.section import EMBEDDED, PAPER_DATASETS, MissingPartError, Section, Source
+from teo.study.report.section import EMBEDDED, OWN_VARIANT, PAPER_DATASETS, MissingPartError, Section, Source
 from teo.study.stored import Stored
 from teo.study.tables import format_statistics
 
@@ -32,14 +32,15 @@ def summarise(source: Source) -> Section:
         printed = [row for row in source.published if row.dataset == dataset and row.metrics.get("em") is not None]
         fair = [row for row in printed if "Gold" not in row.system]
         best = max(fair, key=lambda row: row.metrics["em"] or 0.0, default=None)
-        bare, kept = (source.tested(dataset, EMBEDDED, name) for name in ("fast", "fast+threshold"))
+        bare, kept = (source.tested(dataset, EMBEDDED, name) for name in (OWN_VARIANT, f"{OWN_VARIANT}+threshold"))
         if not bare:
             continue
         ours = [percent(bare[0].metrics.em), percent(kept[0].metrics.em) if kept else "-"]
         theirs = f"{best.metrics['em']:.1f} ({plain(best.system)})" if best else "-"
         rows.append([title, f"{bare[0].metrics.n:,}", *ours, theirs])
     if not rows:
-        raise MissingPartError(f"no evaluation of the embedded model; expected {EMBEDDED}/DATASET-test-fast.json")
+        expected = f"{EMBEDDED}/DATASET-test-{OWN_VARIANT}.json"
+        raise MissingPartError(f"no evaluation of the embedded model; expected {expected}")
     head = ["test set", "rows", "embedded model", "with its threshold", "best published"]
     text = (
         "EM in percent: the share of rewrites that equal the reference. With its threshold, as `teo rewrite` runs, the "
@@ -155,7 +156,7 @@ def show_errors(source: Source) -> Section:
     faults: dict[str, Mapping[str, int]] = {}
     rows = []
     for dataset, title in PAPER_DATASETS.items():
-        for stored in source.tested(dataset, EMBEDDED, "fast"):
+        for stored in source.tested(dataset, EMBEDDED, OWN_VARIANT):
             errors = getattr(stored.metrics, "errors", None)
             if not errors or not errors["rows"]:
                 continue
@@ -165,13 +166,14 @@ def show_errors(source: Source) -> Section:
             shares = [str(operations["insertion"]), str(operations["replacement"]), percent(errors["insertion_share"])]
             rows.append([title, f"{errors['rows']:,}", *shares, *needed])
     if not faults:
-        raise MissingPartError(f"no errors are stored; expected {EMBEDDED}/DATASET-test-fast.json of teo evaluate")
+        expected = f"{EMBEDDED}/DATASET-test-{OWN_VARIANT}.json"
+        raise MissingPartError(f"no errors are stored; expected {expected} of teo evaluate")
     drawn = source.draw("errors", "wrong rewrites by what is wrong with them", partial(draw_errors, faults))
     head = ["dataset", "wrong rows", "insertion at fault", "replacement at fault", "insertions, %"]
     head += [f"needed: {kind}" for kind in ("nothing", "insertion", "replacement", "both")]
     text = (
-        "The wrong rewrites of the embedded model (fast, without a threshold), by what is wrong with the words, and by "
-        "the kind of operation at fault. A row may have both kinds at fault."
+        f"The wrong rewrites of the embedded model ({OWN_VARIANT}, without a threshold), by what is wrong with the "
+        "words, and by the kind of operation at fault. A row may have both kinds at fault."
     )
     body = f"{text}\n\n{drawn}\n\n{table(head, rows, 'l' + 'r' * 8)}"
     return Section("errors", "What goes wrong?", body)

@@ -14,6 +14,8 @@ FIGURES = "figures"
 """The folder of pictures beside the page."""
 EMBEDDED = "default"
 """The folder of results that holds those of the embedded model."""
+OWN_VARIANT = "direct"
+"""The pipeline that the embedded model runs by default."""
 PAPER_DATASETS: Mapping[str, str] = {"task": "TASK", "rewrite": "REWRITE", "res200k": "RES200K"}
 """The datasets of tables 2 to 4, in their order."""
 

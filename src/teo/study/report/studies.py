@@ -17,10 +17,10 @@ from teo.study.judging.agreement import Outcome, Tally
 from teo.study.judging.bars import draw_bars
 from teo.study.report.figures import Point, draw_intervals, draw_latencies, draw_risks
 from teo.study.report.predictions import read_stored
-from teo.study.report.section import EMBEDDED, PAPER_DATASETS, MissingPartError, Section, Source
+from teo.study.report.section import EMBEDDED, OWN_VARIANT, PAPER_DATASETS, MissingPartError, Section, Source
 
 _RACE = {
-    "teo fast, int8, 1 thread": ("default", "fast"),
+    f"teo {OWN_VARIANT}, int8, 1 thread": ("default", OWN_VARIANT),
     "teo fused, int8, 1 thread": ("default", "fused"),
 }
 """Systems of the race whose quality is stored, and where."""
@@ -44,7 +44,7 @@ def show_confidence(source: Source) -> Section:
         ]
     curves: dict[str, list[RiskPoint]] = {}
     for dataset, title in PAPER_DATASETS.items():
-        for evaluation in source.tested(dataset, EMBEDDED, "fast"):
+        for evaluation in source.tested(dataset, EMBEDDED, OWN_VARIANT):
             rows = read_stored(source.results, evaluation, None).rows
             curves[title] = risk_coverage([row.confidence or 0.0 for row in rows], [row.right for row in rows])
     if curves:
