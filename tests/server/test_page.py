@@ -19,7 +19,6 @@ from teo.errors import InputError
 from teo.server.schemas import Reason
 
 PAGE = Path(teo.server.__file__).parent / "page"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = '<script>window.hacked = 1</script><img src=x onerror="window.hacked=2"> is he here?'
 
 
@@ -66,17 +65,6 @@ def test_the_samples_are_of_both_languages() -> None:
 
 
 # ---- in a browser ----
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

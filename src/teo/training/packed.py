@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,18 +54,18 @@ def check_packed(config: TrainConfig, model: Any, processes: int = 1) -> None:
             )
 
 
-class Batches(Dataset[dict[str, torch.Tensor]]):
+class Batches(Dataset[dict[str, torch.Tensor]], ABC):
     """Batch n of a fine-tuning run; what it holds depends on the seed and n alone."""
 
     def __init__(self, sizes: Sequence[tuple[int, int]], fit: OptimisationSettings, seed: int) -> None:
-        self.sizes = [(_round(source), _round(target)) for source, target in sizes]
+        self.sizes = list(sizes)
         self.rows, self.epochs, self.seed, self.tokens = fit.batch_size, fit.epochs, seed, fit.batch_tokens
         self._order = lru_cache(2)(self._make_order)
         self.per_epoch = len(self._order(0)) if self.tokens else -(-len(sizes) // self.rows)
 
+    @abstractmethod
     def examples(self, item: int, epoch: int) -> list[NoisedExample]:
         """Return what an item teaches in an epoch."""
-        raise NotImplementedError
 
     def __len__(self) -> int:
         return self.per_epoch * self.epochs
@@ -79,7 +80,8 @@ class Batches(Dataset[dict[str, torch.Tensor]]):
     def _make_order(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"order/{self.seed}/{epoch}")
         if self.tokens:
-            return budget_batches(self.sizes, self.rows, self.tokens, rng)
+            padded = [(_round(source), _round(target)) for source, target in self.sizes]
+            return budget_batches(padded, self.rows, self.tokens, rng)
         return like_batches(range(len(self.sizes)), [source for source, _ in self.sizes], self.rows, rng)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +20,6 @@ from teo.study.judging.items import Choice, Study, draw_study  # noqa: E402
 from teo.study.judging.report import judge_votes  # noqa: E402
 from teo.study.judging.votes import Vote, VoteStore  # noqa: E402
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 KEYS = {"first": "1", "second": "2"}
 SECRETS = ("alpha", "beta", "row-0", "sys-", "a_first", "reference", "predictions", '"seed"', "_hash")
 """What would tell a rater which system is which, or which row of the dataset it is."""
@@ -154,17 +152,6 @@ def test_an_interrupt_is_status_130_and_votes_are_kept(
 
 
 # ---- in a browser ----
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from judged_files import write_lines
 from teo.study.report.make import ReportRequest, write_report
 
 RESULTS = Path(__file__).resolve().parents[3] / "results"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NASTY = "</script><script>document.title='bad'</script><img src=x onerror=\"document.title='bad'\">"
 ROWS = 60
 
@@ -47,17 +45,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     first = write_lines(folder / "first" / "predictions.jsonl", [predicted(number) for number in range(ROWS)])
     second = write_lines(folder / "second" / "predictions.jsonl", [predicted(1)])
     return write_report(ReportRequest(RESULTS, folder / "out", (first, second))).page.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

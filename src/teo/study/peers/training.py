@@ -6,7 +6,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,9 @@ from teo.runtime.torch_generator import choose_device
 from teo.study.peers.peer import Example, Peer
 from teo.study.peers.storing import make_peer, save_peer
 from teo.training.backbones import load_base
+from teo.training.batches import like_batches
 from teo.units import is_exact_match
 
-_SORTED_BATCHES = 50
-"""So many batches of rows at a time are sorted by length, so that little of a batch is padding."""
 _HEAD_FACTOR = 5.0
 """The head starts from nothing and learns faster than the encoder."""
 
@@ -100,12 +99,14 @@ def _fit(peer: Peer, examples: Sequence[Example], dev: Sequence[Row], settings: 
     )
     measured_after = {round(settings.epochs * (k + 1) / settings.evaluations) for k in range(settings.evaluations)}
     rng = random.Random(f"peers/{settings.seed}")
+    lengths = [len(example.dialogue.ids) for example in examples]
     history: list[dict[str, Any]] = []
     best: dict[str, Any] = {}
     for epoch in range(1, settings.epochs + 1):
         started, total, count = time.perf_counter(), torch.zeros((), device=peer.device), 0
         peer.train()
-        for batch in draw_batches(examples, settings.batch_size, rng):
+        for numbers in like_batches(range(len(examples)), lengths, settings.batch_size, rng):
+            batch = [examples[k] for k in numbers]
             with half_precision(peer.device):
                 loss = peer.loss(batch)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -126,18 +127,6 @@ def _fit(peer: Peer, examples: Sequence[Example], dev: Sequence[Row], settings: 
     if best:
         peer.load_state_dict(best)
     return history
-
-
-def draw_batches(examples: Sequence[Example], size: int, rng: random.Random) -> Iterator[list[Example]]:
-    """Yield every example once in an order of its own each time; those of one batch are of like length."""
-    order = rng.sample(range(len(examples)), len(examples))
-    batches = []
-    for start in range(0, len(order), size * _SORTED_BATCHES):
-        part = sorted(order[start : start + size * _SORTED_BATCHES], key=lambda k: len(examples[k].dialogue.ids))
-        batches += [part[at : at + size] for at in range(0, len(part), size)]
-    rng.shuffle(batches)
-    for batch in batches:
-        yield [examples[k] for k in batch]
 
 
 def exact_match(peer: Peer, rows: Sequence[Row], batch_size: int) -> float:

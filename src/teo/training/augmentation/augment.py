@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,18 +56,17 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
 
 def _written_kinds(settings: AugmentationSettings) -> Iterator[tuple[str, list[Row]]]:
     """Yield what was written for training: frames and lists filled in, and whole dialogues."""
-    counts: dict[Language, int] = {"en": settings.everyday_en, "zh": settings.everyday_zh}
-    for language, count in counts.items():
-        if count:
-            yield f"everyday-{language}", _everyday(language, count, settings)
-    copies: dict[Language, int] = {"en": settings.dialogues_en, "zh": settings.dialogues_zh}
-    for language, count in copies.items():
-        if count:
-            yield f"dialogues-{language}", list(dialogue_rows(language, count, settings.seed))
-    lists: dict[Language, int] = {"en": settings.counting_en, "zh": settings.counting_zh}
-    for language, count in lists.items():
-        if count:
-            yield f"counting-{language}", list(counting_rows(language, count, settings.seed))
+    languages: tuple[Language, ...] = ("en", "zh")
+    makers: dict[str, Callable[[Language, int], Iterable[Row]]] = {
+        "everyday": lambda language, count: _everyday(language, count, settings),
+        "dialogues": lambda language, copies: dialogue_rows(language, copies, settings.seed),
+        "counting": lambda language, count: counting_rows(language, count, settings.seed),
+    }
+    for kind, make in makers.items():
+        for language in languages:
+            count = getattr(settings, f"{kind}_{language}")
+            if count:
+                yield f"{kind}-{language}", list(make(language, count))
 
 
 def _request_kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
