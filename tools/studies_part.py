@@ -32,15 +32,10 @@ has one set for both stages, **fused** has one decoder for both texts, **direct*
 _NONE = """\
 Nothing is stored yet. `teo reproduce all --base teo-base --data DIR` trains and measures all of it, and
 `python tools/results_page.py` puts it here."""
-_WHY = """\
-Three causes can be told apart by these figures. *Trust*: the more often stage 2 follows wrong operations, the less it
-can mend. *Nothing to mend with*: direct starts from the same pretrained weights and never sees the operations; where it
-is wrong too, stage 2 has no better knowledge to set against them, since it also starts from the weights of stage 1.
-*Counting*: operations that are harmless count as wrong in stage 1 and, where stage 2 follows them, as mended. The paper
-does not say which longest common subsequence gives its operations, so it is not known how many of its 5 to 8% are such
-rows. Not measured is whether the noise of algorithm 1, which drops operations or takes random spans of the history, is
-too unlike the mistakes of a trained stage 1 to teach stage 2 to find them; figure 3, and the row of table 3 whose
-stage 2 was trained on predicted operations, bear on that."""
+_NOTE = "note.md"
+"""What a person reads from a study's figures, beside them."""
+_RUNS_SHOWN = "forms"
+"""The page that names all runs and the command; the others would repeat it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +60,15 @@ def render_studies(reproduced: Path) -> list[str]:
     parts = [_INTRO]
     for study in studies:
         parts += [f"### Models that start from {plain(study.name)}", *_claim(study)]
+        note = study / _NOTE
+        if note.is_file():
+            parts.append(from_docs(note.read_text(encoding="utf-8"), note).strip())
         for name, heading in PAGES.items():
             file = study / f"{name}.md"
             parts.append(f"#### {plain(heading)}")
             if file.is_file():
-                parts.append(embed(file.read_text(encoding="utf-8"), file))
+                text = embed(file.read_text(encoding="utf-8"), file)
+                parts.append(text if name == _RUNS_SHOWN else without_runs(text))
             else:
                 parts.append(f"Not stored: `{file.parent.name}/{file.name}`.")
     return parts
@@ -79,8 +78,17 @@ def embed(page: str, file: Path) -> str:
     """Return a page without its title, its headings made bold lines, and its pictures found from docs/."""
     lines = page.strip().splitlines()[1:]
     text = "\n".join(f"**{line.lstrip('# ')}**" if line.startswith("## ") else line for line in lines)
-    place = f"../results/reproduce/{file.parent.name}"
-    return re.sub(r"!\[([^\]]*)\]\(([^)]+)\)", rf"![\1]({place}/\2)", text).strip()
+    return from_docs(text, file).strip()
+
+
+def from_docs(text: str, file: Path) -> str:
+    """Return a text whose links to the files beside it lead there from docs/."""
+    return re.sub(r"\]\(([^)/#]+)\)", rf"](../results/reproduce/{file.parent.name}/\1)", text)
+
+
+def without_runs(text: str) -> str:
+    """Return a page without the table of its runs and the command that made it."""
+    return re.split(r"^(?:\*\*Runs\*\*|Made by )", text, maxsplit=1, flags=re.MULTILINE)[0].strip()
 
 
 def read_mending(study: Path, dataset: str) -> Mending | None:
@@ -108,17 +116,16 @@ def read_mending(study: Path, dataset: str) -> Mending | None:
 
 
 def _claim(study: Path) -> Iterable[str]:
-    """Yield the verdicts on the claim that two stages beat one, and why so few rows are mended."""
+    """Yield what the study tests, and how many rows stage 2 mends."""
     yield (
-        "The paper's central claim is that two stages beat rewriting at once. The first table below tests it on "
-        'the same rows; "undecided" means that the difference may be chance.'
+        "The paper's central claim is that two stages beat rewriting at once. The first table below tests it on the "
+        'same\nrows; "undecided" means that the difference may be chance.'
     )
     known = [mending for dataset in DATASETS if (mending := read_mending(study, dataset))]
     if not known:
-        yield "Why stage 2 mends what it mends cannot be said yet: no evaluation of separate stages is stored."
+        yield "How much stage 2 mends cannot be said yet: no evaluation of separate stages is stored."
         return
-    yield "**How much does stage 2 mend?** " + " ".join(map(_sentence, known))
-    yield _WHY
+    yield "**How much does stage 2 mend?**\n\n" + "\n".join(f"- {_sentence(mending)}" for mending in known)
 
 
 def _sentence(mending: Mending) -> str:

@@ -54,6 +54,19 @@ def test_the_pages_of_a_study_are_shown_under_their_headings(study: Path) -> Non
     assert "\n## Runs" not in page, "headings of a page would break the order of those around it"
 
 
+def test_runs_and_command_stand_once(study: Path) -> None:
+    page = "\n\n".join(render_studies(study.parent))
+    assert page.count("**Runs**") == 1
+    assert page.count("Made by `teo reproduce all`.") == 1
+    assert page.index("**Runs**") < page.index("#### Table 5")
+
+
+def test_what_a_person_read_from_the_figures_is_shown(study: Path) -> None:
+    (study / "note.md").write_text("It holds ([table 2](table2.md), [paper](https://a.org/b)).\n", encoding="utf-8")
+    page = "\n\n".join(render_studies(study.parent))
+    assert "It holds ([table 2](../results/reproduce/teo-base/table2.md), [paper](https://a.org/b))." in page
+
+
 def test_what_is_missing_is_named(study: Path) -> None:
     (study / "cases.md").unlink()
     (study / "task-teo-seed0" / "task-test-teo.json").unlink()
