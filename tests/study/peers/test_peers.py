@@ -63,6 +63,15 @@ def test_a_peer_learns_the_copy_task(trained: Path, base: Path, rows: Sequence[R
     assert exact_match(peer, rows[320:], 32) > complete + 0.25
 
 
+def test_dialogues_without_history_give_a_matrix_nothing_to_learn(base: Path) -> None:
+    peer = make_peer("matrix", *load_base(str(base)))
+    example = peer.prepare(Row("1", Dialogue((), "Ben is here"), "Ben is here"))
+    assert example is not None
+    loss = peer.loss([example, example])
+    assert loss.item() == 0, "the mean over no cells would be no number"
+    loss.backward()
+
+
 def test_the_stored_peer_is_the_one_that_was_measured(trained: Path, rows: Sequence[Row]) -> None:
     record = json.loads((trained / "peer.json").read_text())["training"]
     assert record["dev_em"] == [

@@ -83,6 +83,8 @@ class MatrixPeer(Peer):
             labels[rows, history, utterance] = relations
         weights = torch.tensor(_WEIGHTS, device=self.device)
         logits: Tensor = self.head(states).float()
+        if not mask.any():  # dialogues without history have no cells: nothing to learn, and no mean
+            return logits.sum() * 0
         return F.cross_entropy(logits[mask], labels.to(self.device)[mask], weights)
 
     def propose(self, dialogues: Sequence[Dialogue]) -> list[tuple[list[Span], float, bool]]:
