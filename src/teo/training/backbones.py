@@ -10,11 +10,16 @@ from typing import Any
 import torch
 
 from teo.errors import ModelError
+from teo.export.reading import find_graphs, read_exported
 from teo.layouts import PLAIN, Layout
+from teo.loading import DEFAULT_MODEL
 from teo.models.configuration import TeoConfig
 from teo.models.storage import BASE, BYTES, find_base, load_bytes
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
 from teo.training.config import RandomModel
+
+EMBEDDED = "teo-default"
+"""The name that stands for the embedded model wherever a model to start from is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,12 @@ def load_base(name: str, layout: LayoutChoice = PLAIN_CHOICE) -> tuple[Any, Code
     import transformers
 
     register_backbone()
-    if name == BASE:
-        name = str(find_base())
+    if name in (BASE, EMBEDDED):
+        name = str(find_base() if name == BASE else DEFAULT_MODEL)
     path = Path(name)
+    if (graphs := find_graphs(path)) is not None:
+        exported = read_exported(graphs)
+        return exported, make_ready(exported, _exported_tokenizer(path), layout.of_model(exported.config))
     if path.is_dir() and not (path / "config.json").is_file():
         raise ModelError(f"{path}: expected a model folder, found no config.json in it; give the folder of one model")
     tokenizer = load_tokenizer(name)
@@ -56,6 +64,18 @@ def load_base(name: str, layout: LayoutChoice = PLAIN_CHOICE) -> tuple[Any, Code
             f"{name}: expected a sequence-to-sequence model such as BART, T5 or Marian ({first_line(error)})"
         ) from error
     return model, make_ready(model, tokenizer, layout.of_model(model.config))
+
+
+def _exported_tokenizer(folder: Path) -> Any:
+    """Return the tokenizer of an exported model of our own, which lies in one file."""
+    from tokenizers import Tokenizer
+
+    from teo.models.tokenizer import wrap_tokenizer
+
+    file = folder / "tokenizer.json"
+    if not file.is_file():
+        raise ModelError(f"{folder}: expected tokenizer.json beside the graphs, found none; export the model again")
+    return wrap_tokenizer(Tokenizer.from_file(str(file)))
 
 
 def make_ready(model: Any, tokenizer: Any, layout: Layout = PLAIN) -> Codec:

@@ -49,8 +49,8 @@ class ModelSettings:
     """The model that training starts from, and how much it reads and writes."""
 
     base: str = "facebook/bart-base"
-    """Folder or hub name of the model to start from; "teo-base" is our own pretrained backbone, "random" makes a small
-    model from nothing (table model.random)."""
+    """Folder or hub name of the model to start from; "teo-base" is our own pretrained backbone, "teo-default" the
+    embedded model, "random" makes a small model from nothing (table model.random)."""
     stage1: str = ""
     """A trained teo folder whose stage 1 is taken as it is; then stage1 among the roles is not trained again."""
     source_limit: Count = 256
