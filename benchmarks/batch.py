@@ -4,7 +4,8 @@
 
 `data` holds the datasets `rewrite` and `res200k`; their rows are repeated with other names. Growth and kills are
 measured on fewer rows, since they take several runs. Rows for each second of processor time do not depend on what else
-the machine does; of Ray's processes that time is not known here.
+the machine does; of Ray's processes that time is not known here. A part that is given 0 rows, or 0 kills, is not
+measured again: what --out already holds of it stays.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def main() -> None:
     for count, file in files.items():
         write_jsonl(file, make_rows(rows, count))
     bench = Bench(given.work, given.model, given.part_rows, available_cores())
-    result: dict[str, Any] = {"version": __version__, "cores": bench.cores, "rows": given.rows}
+    result = read_stored(given.out)
+    result |= {"version": __version__, "cores": bench.cores, "processor": processor()}
     load = [os.getloadavg()[0]]
     if given.growth_rows:
         growth = {
@@ -59,18 +61,39 @@ def main() -> None:
             for processes in sorted({1, bench.cores})
         }
         result["growth"] = {"rows": given.growth_rows, "processes": growth}
+        store(given.out, result)
     if given.rows:
+        result["rows"] = given.rows
         engines: tuple[Engine, ...] = ("local", "ray")
         result["engines"] = {name: bench.run(files[given.rows], name, engine=name) for name in engines}
         result["engines_agree"] = contents(given.work / "local") == contents(given.work / "ray")
         load.append(os.getloadavg()[0] - bench.cores)  # without what it put there itself
-    result["load_of_others"] = [round(max(0.0, value), 1) for value in load]
+        result["load_of_others"] = [round(max(0.0, value), 1) for value in load]
+        store(given.out, result)
     if given.kills:
         result["kills"] = bench.kill(files[given.kill_rows], given.kills)
     print(json.dumps(result, indent=2))
-    if given.out:
-        given.out.mkdir(parents=True, exist_ok=True)
-        write_json(given.out / "batch.json", result)
+    store(given.out, result)
+
+
+def read_stored(out: Path | None) -> dict[str, Any]:
+    """Return what an earlier run stored."""
+    file = out / "batch.json" if out else None
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file and file.is_file() else {}
+
+
+def store(out: Path | None, result: dict[str, Any]) -> None:
+    """Write what was measured so far."""
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(out / "batch.json", result)
+
+
+def processor() -> str:
+    """Return the processor's name, where the system tells it."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 class Bench:

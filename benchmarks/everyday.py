@@ -2,7 +2,7 @@
 
 It measures what `teo rewrite` gives, rules and thresholds included, on the dialogues of benchmarks/everyday.
 
-    python benchmarks/everyday.py [--model MODEL] [--dev] [--out FILE]
+    python benchmarks/everyday.py [--model MODEL] [--dev | --held] [--out FILE]
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def main() -> None:
     """Print the scores of a model in both languages, and store them where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="a model folder; the embedded model without it")
-    parser.add_argument("--dev", action="store_true", help="the development dialogues instead of the benchmark")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--dev", action="store_true", help="the development dialogues instead of the benchmark")
+    parts.add_argument("--held", action="store_true", help="those held out of the dialogues written for training")
     parser.add_argument("--out", type=Path, help="a JSON file for the result")
     options = parser.parse_args()
     rewriter = Rewriter.from_pretrained(options.model)
@@ -85,7 +87,7 @@ def main() -> None:
         "languages": {},
     }
     for language in LANGUAGES:
-        path = FOLDER / ("dev" if options.dev else "") / f"{language}.jsonl"
+        path = FOLDER / ("dev" if options.dev else "held" if options.held else "") / f"{language}.jsonl"
         result["files"][path.relative_to(FOLDER).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
         result["languages"][language] = measure(rewriter, read_dialogues(path))
         print(show(language, result["languages"][language]))
