@@ -33,9 +33,9 @@ class TwoPassBart:
         """Generate operations, then encode them too and generate the rewrite."""
         torch.set_num_threads(self.threads)
         sources = [row.source for row in rows]
-        _generate(self.model, sources, max(row.operations for row in rows))
+        generate(self.model, sources, max(row.operations for row in rows))
         longer = [(*row.source, *row.source[: row.operations]) for row in rows]
-        _generate(self.model, longer, max(row.rewrite for row in rows))
+        generate(self.model, longer, max(row.rewrite for row in rows))
 
 
 class OursInTorch:
@@ -52,7 +52,7 @@ class OursInTorch:
     def do(self, rows: Sequence[Work]) -> None:
         """Generate operations and rewrite."""
         torch.set_num_threads(self.threads)
-        _generate(
+        generate(
             self.model, [row.source for row in rows], max(row.operations + row.rewrite for row in rows), self.start
         )
 
@@ -70,7 +70,8 @@ def bart_settings() -> dict[str, Any]:
     return settings
 
 
-def _generate(model: Any, sources: Sequence[Sequence[int]], length: int, start: Sequence[int] | None = None) -> None:
+def generate(model: Any, sources: Sequence[Sequence[int]], length: int, start: Sequence[int] | None = None) -> None:
+    """Encode these sources as one batch and generate so many tokens for each."""
     width = max(map(len, sources))
     ids = torch.tensor([[*source, *[0] * (width - len(source))] for source in sources])
     mask = torch.tensor([[1] * len(source) + [0] * (width - len(source)) for source in sources])

@@ -55,7 +55,9 @@ def figures(results: Path) -> str:
     batch = json.loads((results / "batch.json").read_text(encoding="utf-8"))
     gpu_file = results / "gpu.json"
     gpu = json.loads(gpu_file.read_text(encoding="utf-8")) if gpu_file.is_file() else None
-    parts = [*_engines(batch), *_growth(batch), _kills(batch), *(_gpu(gpu) if gpu else [_NO_GPU])]
+    long_file = results / "long" / "batch.json"
+    long = [_long(json.loads(long_file.read_text(encoding="utf-8")))] if long_file.is_file() else []
+    parts = [*_engines(batch), *long, *_growth(batch), _kills(batch), *(_gpu(gpu) if gpu else [_NO_GPU])]
     return "\n\n".join([*parts, *_plan(batch, gpu)])
 
 
@@ -84,8 +86,8 @@ def _engines(batch: dict[str, Any]) -> list[str]:
     local, ray = batch["engines"]["local"], batch["engines"]["ray"]
     same = "the same, byte for byte" if batch["engines_agree"] else "NOT the same"
     words = (
-        f"{batch['rows']:,} rows of REWRITE and RES200K, repeated with other names, on {batch['cores']} cores with the "
-        f"embedded model. The outputs of both engines are {same}. "
+        f"{batch['rows']:,} rows of REWRITE and RES200K, repeated with other names, on {batch['cores']} cores"
+        f"{_processor(batch)} with the embedded model. The outputs of both engines are {same}. "
     )
     if max(batch["load_of_others"]) < _BUSY:
         more = ray["seconds"] - local["seconds"]
@@ -97,6 +99,24 @@ def _engines(batch: dict[str, Any]) -> list[str]:
             "each second of processor time hold."
         )
     return ["### Both engines", words, table(head, rows, "lrrrrrr")]
+
+
+def _long(batch: dict[str, Any]) -> str:
+    """Return what a longer run on another machine says: that the outputs are the same, and what it took."""
+    local, ray = batch["engines"]["local"], batch["engines"]["ray"]
+    same = "the same, byte for byte" if batch["engines_agree"] else "NOT the same"
+    one = batch["growth"]["processes"]["1"]["rows_per_cpu_second"]
+    return (
+        f"A longer run on another machine, {batch['rows']:,} rows on {batch['cores']} cores{_processor(batch)}: the "
+        f"outputs are {same}, {local['errors'] + ray['errors']} rows are bad. It took "
+        f"{local['seconds'] / 60:.0f} minutes with the local engine, beside other work, and {ray['seconds'] / 60:.0f} "
+        "with Ray. That processor has no instructions for 8-bit products (AVX-512 VNNI): alone, a core of it does "
+        f"{one:.0f} rows a second."
+    )
+
+
+def _processor(batch: dict[str, Any]) -> str:
+    return f" ({batch['processor']})" if batch.get("processor") else ""
 
 
 def _growth(batch: dict[str, Any]) -> list[str]:
@@ -137,8 +157,13 @@ def _gpu(gpu: dict[str, Any]) -> list[str]:
     sizes = sorted({run["batch_size"] for run in gpu["runs"]})
     dtypes = list(dict.fromkeys(run["dtype"] for run in gpu["runs"]))
     found = {(run["dtype"], run["batch_size"]): run["rows_per_second"] for run in gpu["runs"]}
-    rows = [(dtype, *(f"{found[dtype, size]:,.0f}" for size in sizes)) for dtype in dtypes]
+    rows = [
+        (dtype, *(f"{found[dtype, size]:,.0f}" if (dtype, size) in found else "-" for size in sizes))
+        for dtype in dtypes
+    ]
     words = f"Rows a second by batch size, one process, {gpu['device']}, torch {gpu['torch']}, {gpu['rows']:,} rows."
+    if note := gpu.get("note"):
+        words += f" {note}"
     if "same_rewrites" in gpu:
         words += f" Both precisions give the same rewrite for {percent(gpu['same_rewrites'])}% of the rows."
     return ["### On a GPU", words, table(("precision", *map(str, sizes)), rows, "l" + "r" * len(sizes))]

@@ -89,3 +89,21 @@ def test_the_page_is_up_to_date() -> None:
 def test_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected the lines"):
         render("no marks", tmp_path)
+
+
+def test_a_precision_that_was_not_measured_has_a_dash(tmp_path: Path) -> None:
+    runs = [run for run in GPU["runs"] if (run["dtype"], run["batch_size"]) != ("bfloat16", 64)]
+    page = make_page(tmp_path, BATCH | {"processor": "Some CPU"}, {**GPU, "runs": runs, "note": "Beside a training."})
+    assert "| bfloat16 | - | 5,512 |" in page
+    assert "16,384 rows. Beside a training." in page
+    assert "on 2 cores (Some CPU) with the embedded model" in page
+
+
+def test_a_longer_run_is_told_beside_the_quiet_one(tmp_path: Path) -> None:
+    engines = {name: {**RUN, "errors": 0} for name in ("local", "ray")}
+    (tmp_path / "long").mkdir()
+    (tmp_path / "long" / "batch.json").write_text(json.dumps({**BATCH, "rows": 100_000, "engines": engines}))
+    page = make_page(tmp_path, BATCH)
+    assert "A longer run on another machine, 100,000 rows on 2 cores: the outputs are the same" in page
+    assert "It took 2 minutes with the local engine" in page
+    assert "alone, a core of it does 80 rows a second" in page
