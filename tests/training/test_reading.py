@@ -13,10 +13,10 @@ pytest.importorskip("onnx", reason="reading graphs needs onnx")
 
 from teo.errors import ModelError  # noqa: E402
 from teo.export.export import export_model  # noqa: E402
-from teo.export.reading import find_graphs, read_exported  # noqa: E402
 from teo.loading import ModelFolder, Role, has_default  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
+from teo.runtime.torch_reading import find_graphs, read_exported  # noqa: E402
 from teo.training.backbones import EMBEDDED, load_base  # noqa: E402
 
 SHAPES: dict[str, dict[str, Any]] = {

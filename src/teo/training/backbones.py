@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from teo.errors import ModelError
-from teo.export.reading import find_graphs, read_exported
 from teo.layouts import PLAIN, Layout
 from teo.loading import DEFAULT_MODEL
 from teo.models.configuration import TeoConfig
 from teo.models.storage import BASE, BYTES, find_base, load_bytes
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
+from teo.runtime.torch_reading import find_graphs, read_exported
 from teo.training.config import RandomModel
 
 EMBEDDED = "teo-default"
