@@ -84,7 +84,7 @@ def _engines(batch: dict[str, Any]) -> list[str]:
         for name, run in batch["engines"].items()
     ]
     local, ray = batch["engines"]["local"], batch["engines"]["ray"]
-    same = "the same, byte for byte" if batch["engines_agree"] else "NOT the same"
+    same = _same(batch)
     words = (
         f"{batch['rows']:,} rows of REWRITE and RES200K, repeated with other names, on {batch['cores']} cores"
         f"{_processor(batch)} with the embedded model. The outputs of both engines are {same}. "
@@ -104,15 +104,17 @@ def _engines(batch: dict[str, Any]) -> list[str]:
 def _long(batch: dict[str, Any]) -> str:
     """Return what a longer run on another machine says: that the outputs are the same, and what it took."""
     local, ray = batch["engines"]["local"], batch["engines"]["ray"]
-    same = "the same, byte for byte" if batch["engines_agree"] else "NOT the same"
     one = batch["growth"]["processes"]["1"]["rows_per_cpu_second"]
     return (
         f"A longer run on another machine, {batch['rows']:,} rows on {batch['cores']} cores{_processor(batch)}: the "
-        f"outputs are {same}, {local['errors'] + ray['errors']} rows are bad. It took "
+        f"outputs are {_same(batch)}, {local['errors'] + ray['errors']} rows are bad. It took "
         f"{local['seconds'] / 60:.0f} minutes with the local engine, beside other work, and {ray['seconds'] / 60:.0f} "
-        "with Ray. That processor has no instructions for 8-bit products (AVX-512 VNNI): alone, a core of it does "
-        f"{one:.0f} rows a second."
+        f"with Ray. {batch['note']}: alone, a core of it does {one:.0f} rows a second."
     )
+
+
+def _same(batch: dict[str, Any]) -> str:
+    return "the same, byte for byte" if batch["engines_agree"] else "NOT the same"
 
 
 def _processor(batch: dict[str, Any]) -> str:
