@@ -14,9 +14,10 @@ from torch.utils.data import Dataset, Sampler
 
 from teo.alignment import derive_edits
 from teo.data.row import Row
+from teo.dialogue import Dialogue
 from teo.edits import EditScript
 from teo.errors import DataError
-from teo.layouts import Truncation
+from teo.layouts import Pieces, Truncation
 from teo.models.backbone import IGNORED
 from teo.runtime.torch_codec import Codec
 from teo.training.examples import Example, ExampleMaker
@@ -116,13 +117,20 @@ class ExampleDataset(Dataset[list[Feature]]):
     def _measure(self, part: range) -> list[list[tuple[int, int, Truncation]]]:
         """Return of each row and maker the tokens of source and target and what was cut, with the gold operations."""
         # In one process this also fills the codec's cache for the workers.
-        return [
-            [self._measure_example(maker.example(self.rows[n], self.scripts[n])) for maker in self.makers] for n in part
-        ]
+        return [self._measure_row(n) for n in part]
 
-    def _measure_example(self, example: Example) -> tuple[int, int, Truncation]:
-        fitted, truncation = self._fit(example)
-        return len(self.codec.encode(fitted.source)), len(self.codec.encode_target(fitted.target)), truncation
+    def _measure_row(self, number: int) -> list[tuple[int, int, Truncation]]:
+        sources: dict[tuple[Dialogue, Pieces | None], tuple[int, Truncation]] = {}
+        measured = []
+        for maker in self.makers:
+            example = maker.example(self.rows[number], self.scripts[number])
+            key = (example.dialogue, example.operations)
+            if key not in sources:  # most roles read the same
+                fitted, truncation = self._fit(example)
+                sources[key] = (len(self.codec.encode(fitted.source)), truncation)
+            source, truncation = sources[key]
+            measured.append((source, len(self.codec.encode_target(example.target)), truncation))
+        return measured
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch whose noise the examples get."""

@@ -1,0 +1,181 @@
+"""A teacher for the small model: a pretrained decoder learns our rows, then writes dialogues with their rewrites.
+
+    python tools/teacher.py tune MODEL.gguf ROWS.jsonl TEACHER [--seconds 150]
+    python tools/teacher.py rewrite TEACHER ROWS.jsonl OUT.jsonl
+    python tools/teacher.py sample TEACHER OUT.jsonl --openings OPENINGS.jsonl [--count 500000]
+
+ROWS has `history`, `utterance`, `rewrite` and, for `tune`, a `source`: the teacher learns which style is whose, and
+samples in the style of `written`. OPENINGS has `history` alone: turns with which a sampled dialogue starts. Needs the
+extra `train` and, in practice, a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import multiprocessing
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from teo.data.row import Row
+from teo.dialogue import Dialogue
+from teo.models.from_decoder import load_gguf
+from teo.training.teacher.notation import Notation
+from teo.training.teacher.screen import ScreenLimits, find_flaw
+from teo.training.teacher.streams import Sampled, SamplingSettings, Streams
+from teo.training.teacher.tune import TuneSettings, tune
+
+STYLE = "written"
+FREE = 0.25
+"""Share of the sampled dialogues whose first turn is the teacher's own."""
+ROOM = 40
+"""Tokens of a text that an opening leaves free, at least."""
+WORKERS = 8
+_DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a file."""
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def make_row(fields: dict[str, Any]) -> Row:
+    """Return a row of a file's fields."""
+    return Row(str(fields.get("id", "")), Dialogue(tuple(fields["history"]), fields["utterance"]), fields["rewrite"])
+
+
+def load_teacher(folder: Path) -> tuple[Any, Notation]:
+    """Return a tuned model and its notation."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    return model.to(_DEVICE).eval(), Notation(Tokenizer.from_file(str(folder / "tokenizer.json")))
+
+
+def tune_teacher(args: argparse.Namespace) -> None:
+    """Teach the rows to the model of a GGUF file and save it."""
+    state, config, tokenizer = load_gguf(args.model)
+    config.quantization_config = None
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config.to_dict()))
+    model.load_state_dict(state)
+    notation = Notation(tokenizer)
+    rows = read_jsonl(args.rows)
+    texts = [notation.write(fields["source"], make_row(fields)) for fields in rows]
+    texts = [text for text in texts if len(text) <= args.length]
+    logging.info("%d of %d rows fit, %d tokens", len(texts), len(rows), sum(map(len, texts)))
+    updates = tune(model.to(_DEVICE), texts, notation.marks.rewrite, _settings(args))
+    logging.info("%d updates", updates)
+    model.to(torch.bfloat16).save_pretrained(args.teacher)
+    tokenizer.save(str(args.teacher / "tokenizer.json"))
+
+
+def _settings(args: argparse.Namespace) -> TuneSettings:
+    return TuneSettings(seconds=args.seconds, batch_tokens=args.batch_tokens, seed=args.seed)
+
+
+def rewrite_rows(args: argparse.Namespace) -> None:
+    """Write what the teacher makes of the rows, in their order."""
+    model, notation = load_teacher(args.teacher)
+    rows = read_jsonl(args.rows)
+    prompts = [
+        notation.ask(fields.get("source", STYLE), make_row({"rewrite": "", **fields}).dialogue) for fields in rows
+    ]
+    settings = SamplingSettings(columns=min(args.columns, len(rows)), length=args.length)
+    found = {each.prompt: each for each in Streams(model, notation.marks, prompts, settings, _DEVICE).run(64)}
+    with args.out.open("w", encoding="utf-8") as stream:
+        for number, fields in enumerate(rows):
+            text = found.get(number)
+            read = notation.read(text.ids) if text else None
+            rewrite = read[1] if read else fields["utterance"]
+            stream.write(
+                json.dumps({**fields, "prediction": rewrite, "logprob": text.logprob if text else -99.0}) + "\n"
+            )
+
+
+def draw_prompts(notation: Notation, openings: Sequence[Sequence[str]], count: int, seed: int) -> list[list[int]]:
+    """Return starts of dialogues: some free, the others with the turns of an opening."""
+    rng = random.Random(seed)
+    free = notation.begin(STYLE)
+    starts = [notation.begin(STYLE, turns) for turns in openings]
+    return [free if rng.random() < FREE else rng.choice(starts) for _ in range(count)]
+
+
+def screen(tokenizer: str, texts: Sequence[Sampled]) -> tuple[list[dict[str, Any]], Counter[str]]:
+    """Return the texts that may be learned, as fields, and how many fell out for what."""
+    notation, limits = Notation(Tokenizer.from_file(tokenizer)), ScreenLimits()
+    taken, flaws = [], Counter[str]()
+    for text in texts:
+        read = notation.read(text.ids)
+        flaw = "not whole" if read is None else find_flaw(*read, text.logprob, text.lowest, limits)
+        flaws[flaw or "taken"] += 1
+        if read is not None and flaw is None:
+            fields = {"history": list(read[0].history), "utterance": read[0].utterance, "rewrite": read[1]}
+            taken.append({**fields, "logprob": round(text.logprob, 3), "lowest": round(text.lowest, 3)})
+    return taken, flaws
+
+
+def sample_rows(args: argparse.Namespace) -> None:
+    """Write sampled rows, none twice."""
+    model, notation = load_teacher(args.teacher)
+    torch.manual_seed(args.seed)
+    openings = [fields["history"] for fields in read_jsonl(args.openings)]
+    prompts = draw_prompts(notation, openings, args.count, args.seed)
+    prompts = [prompt for prompt in prompts if len(prompt) < args.length - ROOM]
+    settings = SamplingSettings(columns=args.columns, length=args.length)
+    sampled = Streams(model, notation.marks, prompts, settings, _DEVICE).run(seconds=args.seconds)
+    check = partial(screen, str(args.teacher / "tokenizer.json"))
+    flaws, seen, written = Counter[str](), set[tuple[str, ...]](), 0
+    with multiprocessing.get_context("spawn").Pool(WORKERS) as pool, args.out.open("w", encoding="utf-8") as stream:
+        for taken, found in pool.imap(check, iter(partial(_part, sampled), [])):
+            flaws += found
+            for fields in taken:
+                key = (*fields["history"], fields["utterance"])
+                if key not in seen:
+                    seen.add(key)
+                    written += 1
+                    stream.write(json.dumps({"id": f"sampled-{written}", **fields}, ensure_ascii=False) + "\n")
+            logging.info("%d written; %s", written, dict(flaws))
+
+
+def _part(sampled: Iterator[Sampled]) -> list[Sampled]:
+    return list(islice(sampled, 4096))
+
+
+def main() -> None:
+    """Read the arguments and run the command."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    runs: dict[str, tuple[Callable[[argparse.Namespace], None], list[str]]] = {
+        "tune": (tune_teacher, ["model", "rows", "teacher"]),
+        "rewrite": (rewrite_rows, ["teacher", "rows", "out"]),
+        "sample": (sample_rows, ["teacher", "out"]),
+    }
+    for name, (run, paths) in runs.items():
+        command = commands.add_parser(name)
+        for path in paths:
+            command.add_argument(path, type=Path)
+        command.add_argument("--length", type=int, default=224 if name == "sample" else 448)
+        command.add_argument("--columns", type=int, default=4096 if name == "sample" else 1024)
+        command.add_argument("--seed", type=int, default=1)
+        command.add_argument("--seconds", type=float, default=150.0)
+        command.add_argument("--batch-tokens", type=int, default=32_768)
+        command.add_argument("--count", type=int, default=500_000)
+        command.add_argument("--openings", type=Path)
+        command.add_argument("--style", default=STYLE)
+        command.set_defaults(run=run)
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()
