@@ -226,8 +226,7 @@ def test_a_killed_worker_costs_no_request_and_another_takes_its_place(tmp_path: 
         metrics = httpx.get(f"{url}/metrics").text
         assert not set(before) & set(children(process.pid))
     counted = next(line for line in metrics.splitlines() if 'path="/v1/rewrite",status="200"' in line)
-    lost = 2 * len(before)  # a worker may die between answering a batch and counting it
-    assert float(counted.rpartition(" ")[2]) >= 120 - lost, "the counts of all workers, also of those that died"
+    assert float(counted.rpartition(" ")[2]) >= 120, "the counts of all workers, also of those that died"
 
 
 @needs_proc

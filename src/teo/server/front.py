@@ -66,8 +66,13 @@ class Front(Gate):
         await answer({"type": "http.response.start", "status": reply.status, "headers": [*passed, *length]})
         await answer({"type": "http.response.body", "body": reply.body})
 
+    def _count(self, scope: Scope, status: int) -> None:
+        """Count what no worker has counted."""
+        if not scope.get("teo_relayed"):
+            super()._count(scope, status)
+
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        """Count and log what no worker has counted and logged."""
+        """Time and log what no worker has timed and logged."""
         if not scope.get("teo_relayed"):
             super()._record(scope, status, seconds)
 

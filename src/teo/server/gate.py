@@ -9,7 +9,8 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -55,7 +56,7 @@ class Gate:
         request_id = sent if _REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
         scope["teo_request_id"] = request_id
         scope["teo_log"] = fields = dict[str, Any]()
-        answer = _Answer(send, request_id)
+        answer = _Answer(send, request_id, partial(self._count, scope))
         started = time.perf_counter()
         try:
             await self._admit(scope, headers, receive, answer)
@@ -70,6 +71,8 @@ class Gate:
                 failed = ProblemError(500, "internal", "something failed on the server; its log has the request's id")
                 await failed.to_response(request_id, scope["path"])(scope, receive, answer)
         finally:
+            if not answer.begun:
+                self._count(scope, answer.status)
             self._record(scope, answer.status, time.perf_counter() - started)
 
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, answer: Send) -> None:
@@ -114,10 +117,12 @@ class Gate:
             raise too_large("body", f"expected at most {limit} bytes, found {found[:20]}; send fewer dialogues at once")
         return b"".join(parts)
 
+    def _count(self, scope: Scope, status: int) -> None:
+        self._metrics.requests.labels(_counted_path(scope), str(status)).inc()
+
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        """Count a request and log it: no text, no address of the caller's."""
-        path = scope["path"] if scope["path"] in COUNTED_PATHS else "other"
-        self._metrics.requests.labels(path, str(status)).inc()
+        """Time a request and log it: no text, no address of the caller's."""
+        path = _counted_path(scope)
         if path.startswith("/v1/"):
             self._metrics.stages.labels("total").observe(seconds)
         fields = {
@@ -133,16 +138,25 @@ class Gate:
         LOGGER.log(level, "request", extra={"fields": fields})
 
 
-class _Answer:
-    """A `send` that adds the headers every answer has and remembers the status."""
+def _counted_path(scope: Scope) -> str:
+    path: str = scope["path"]
+    return path if path in COUNTED_PATHS else "other"
 
-    def __init__(self, send: Send, request_id: str) -> None:
-        self._send, self._request_id = send, request_id
-        self.status = 0
+
+class _Answer:
+    """A `send` that adds the headers every answer has, remembers the status, and counts the answer before it leaves.
+
+    So no answer goes uncounted, even where the worker is killed right after it.
+    """
+
+    def __init__(self, send: Send, request_id: str, count: Callable[[int], None]) -> None:
+        self._send, self._request_id, self._count = send, request_id, count
+        self.status, self.begun = 0, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status, self.begun = message["status"], True
+            self._count(self.status)
             headers = MutableHeaders(scope=message)
             headers["X-Request-ID"] = self._request_id
             for name, value in SECURITY_HEADERS.items():
