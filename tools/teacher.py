@@ -1,12 +1,14 @@
 """A teacher for the small model: a pretrained decoder learns our rows, then writes dialogues with their rewrites.
 
+    python tools/teacher.py prepare CONFIG FOLDER [--dialogues SHARD.jsonl.xz ...]
     python tools/teacher.py tune MODEL.gguf ROWS.jsonl TEACHER [--seconds 150]
     python tools/teacher.py rewrite TEACHER ROWS.jsonl OUT.jsonl
     python tools/teacher.py sample TEACHER OUT.jsonl --openings OPENINGS.jsonl [--count 500000]
 
-ROWS has `history`, `utterance`, `rewrite` and, for `tune`, a `source`: the teacher learns which style is whose, and
-samples in the style of `written`. OPENINGS has `history` alone: turns with which a sampled dialogue starts. Needs the
-extra `train` and, in practice, a GPU.
+`prepare` writes both files that the others need: FOLDER/rows.jsonl, the English training rows of a configuration with
+their source (the teacher learns which style is whose, and samples in the style of `written`), and
+FOLDER/openings.jsonl, turns with which sampled dialogues start: requests, written histories, runs of turns from shards.
+Needs the extra `train` and, in practice, a GPU.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ import json
 import logging
 import multiprocessing
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,7 +33,12 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from teo.data.row import Row
 from teo.dialogue import Dialogue
+from teo.files import open_text
 from teo.models.from_decoder import load_gguf
+from teo.training.augmentation.dialogues import written_rows
+from teo.training.augmentation.requests import read_requests
+from teo.training.config import read_config
+from teo.training.rows import read_rows
 from teo.training.teacher.notation import Notation
 from teo.training.teacher.screen import ScreenLimits, find_flaw
 from teo.training.teacher.streams import Sampled, SamplingSettings, Streams
@@ -38,9 +47,16 @@ from teo.training.teacher.tune import TuneSettings, tune
 STYLE = "written"
 FREE = 0.25
 """Share of the sampled dialogues whose first turn is the teacher's own."""
+REQUESTS, RUNS, WHOLE = 45_000, 70_000, 4
+"""Openings that are single requests, and runs of turns of real dialogues; copies of a whole written history."""
+LONGEST = 420
+"""Characters of a run, at most."""
+KEPT = 0.4
+"""Rows that stay as they are, at most, for each that changes."""
 ROOM = 40
 """Tokens of a text that an opening leaves free, at least."""
 WORKERS = 8
+_CHINESE = re.compile("[\u4e00-\u9fff]")
 _DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -53,6 +69,47 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
 def make_row(fields: dict[str, Any]) -> Row:
     """Return a row of a file's fields."""
     return Row(str(fields.get("id", "")), Dialogue(tuple(fields["history"]), fields["utterance"]), fields["rewrite"])
+
+
+def prepare(args: argparse.Namespace) -> None:
+    """Write the rows to learn and the openings to sample from."""
+    config = read_config(args.config, args.set or [])
+    rows = read_rows([replace(data, repeat=1) for data in config.data], args.folder, config.augmentation, writes=False)
+    args.folder.mkdir(parents=True, exist_ok=True)
+    names = {str(number): data.name for number, data in enumerate(config.data)} | {"dialogues": STYLE}
+    english = [row for row in rows.train if not _CHINESE.search("".join((*row.dialogue.history, row.rewrite)))]
+    with (args.folder / "rows.jsonl").open("w", encoding="utf-8") as stream:
+        for row in english:
+            kind = re.split("[:-]", row.id)[0]
+            stream.write(json.dumps({**row.to_dict(), "source": names.get(kind, kind)}, ensure_ascii=False) + "\n")
+    rng = random.Random(args.seed)
+    openings = list(draw_openings(config.augmentation.requests, args.dialogues, rng))
+    rng.shuffle(openings)
+    with (args.folder / "openings.jsonl").open("w", encoding="utf-8") as stream:
+        for turns in openings:
+            stream.write(json.dumps({"history": turns}, ensure_ascii=False) + "\n")
+    logging.info("%d rows, %d openings", len(english), len(openings))
+
+
+def draw_openings(requests: str, shards: Sequence[Path], rng: random.Random) -> Iterator[list[str]]:
+    """Yield single requests, histories of written dialogues (whole, and their first turn), and runs of turns."""
+    texts = [request.text for request in read_requests(Path(requests), "en")] if requests else []
+    yield from ([text] for text in rng.sample(texts, min(REQUESTS, len(texts))))
+    for history in dict.fromkeys(row.history for row in written_rows("en")):
+        yield from [list(history)] * WHOLE
+        yield list(history[:1])
+    runs = [turns for shard in shards for turns in _runs(shard, rng)]
+    yield from rng.sample(runs, min(RUNS, len(runs)))
+
+
+def _runs(shard: Path, rng: random.Random) -> Iterator[list[str]]:
+    with open_text(shard) as lines:
+        for line in lines:
+            turns = json.loads(line)["turns"]
+            first = rng.randrange(len(turns))
+            run = turns[first : first + rng.choice((1, 2, 2, 3, 4))]
+            if sum(map(len, run)) < LONGEST and all(turn.strip() for turn in run):
+                yield run
 
 
 def load_teacher(folder: Path) -> tuple[Any, Notation]:
@@ -133,15 +190,17 @@ def sample_rows(args: argparse.Namespace) -> None:
     settings = SamplingSettings(columns=args.columns, length=args.length)
     sampled = Streams(model, notation.marks, prompts, settings, _DEVICE).run(seconds=args.seconds)
     check = partial(screen, str(args.teacher / "tokenizer.json"))
-    flaws, seen, written = Counter[str](), set[tuple[str, ...]](), 0
+    flaws, seen, written, room = Counter[str](), set[tuple[str, ...]](), 0, 0.0
     with multiprocessing.get_context("spawn").Pool(WORKERS) as pool, args.out.open("w", encoding="utf-8") as stream:
         for taken, found in pool.imap(check, iter(partial(_part, sampled), [])):
             flaws += found
             for fields in taken:
                 key = (*fields["history"], fields["utterance"])
-                if key not in seen:
+                kept = fields["rewrite"] == fields["utterance"]
+                if key not in seen and not (kept and room < 1):
                     seen.add(key)
                     written += 1
+                    room += -1 if kept else KEPT
                     stream.write(json.dumps({"id": f"sampled-{written}", **fields}, ensure_ascii=False) + "\n")
             logging.info("%d written; %s", written, dict(flaws))
 
@@ -156,6 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True)
     runs: dict[str, tuple[Callable[[argparse.Namespace], None], list[str]]] = {
+        "prepare": (prepare, ["config", "folder"]),
         "tune": (tune_teacher, ["model", "rows", "teacher"]),
         "rewrite": (rewrite_rows, ["teacher", "rows", "out"]),
         "sample": (sample_rows, ["teacher", "out"]),
@@ -171,6 +231,8 @@ def main() -> None:
         command.add_argument("--batch-tokens", type=int, default=32_768)
         command.add_argument("--count", type=int, default=500_000)
         command.add_argument("--openings", type=Path)
+        command.add_argument("--dialogues", type=Path, nargs="*", default=[])
+        command.add_argument("--set", nargs="*", help="key=value of the configuration")
         command.add_argument("--style", default=STYLE)
         command.set_defaults(run=run)
     args = parser.parse_args()

@@ -396,6 +396,18 @@ def test_labels_are_taken_by_how_sure_the_teacher_is(tmp_path: Path) -> None:
         list(read_labels(path))
 
 
+def test_sampled_rows_are_all_taken(tmp_path: Path) -> None:
+    path = tmp_path / "sampled.jsonl"
+    row = {"history": ["Have you seen Dumbo?"], "utterance": "Is it short?", "rewrite": "Is Dumbo short?"}
+    row |= {"logprob": -5.0, "lowest": -5.0}
+    path.write_text(2 * (json.dumps(row) + "\n"), encoding="utf-8")
+    made = augment(AugmentationSettings(sampled=str(path)), [])
+    assert [(each.id, each.rewrite) for each in made] == [
+        ("sampled-1", "Is Dumbo short?"),
+        ("sampled-2", "Is Dumbo short?"),
+    ]
+
+
 def test_mudoco_dialogues_are_in_one_part_only(tmp_path: Path) -> None:
     rows = [
         _row(f"calling-dial{number}-turn{turn}", "Call Ann.", "Stop.", "Stop.")

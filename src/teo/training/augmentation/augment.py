@@ -17,7 +17,7 @@ from teo.training.augmentation.counting import counting_rows
 from teo.training.augmentation.dialogues import dialogue_rows
 from teo.training.augmentation.followups import request_rows
 from teo.training.augmentation.identity import identity_rows
-from teo.training.augmentation.labels import read_labels
+from teo.training.augmentation.labels import read_labels, read_sampled
 from teo.training.augmentation.mudoco import mudoco_rows
 from teo.training.augmentation.requests import Request, read_requests
 from teo.training.augmentation.settings import AugmentationSettings
@@ -52,6 +52,8 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
         yield "MuDoCo-QR", _copy_mudoco(Path(settings.mudoco), settings.mudoco_copies)
     if settings.labels:
         yield "labels", _draw_labels(Path(settings.labels), settings.labels_rows, settings.seed)
+    if settings.sampled:
+        yield "sampled", list(read_sampled(Path(settings.sampled)))
 
 
 def _written_kinds(settings: AugmentationSettings) -> Iterator[tuple[str, list[Row]]]:

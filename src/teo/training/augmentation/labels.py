@@ -86,8 +86,14 @@ def read_labels(path: Path, limits: LabelLimits | None = None) -> Iterator[Row]:
                 yield _row(number, label)
 
 
-def _row(number: int, label: Mapping[str, Any]) -> Row:
-    return Row(f"label-{number}", Dialogue(tuple(label["history"]), label["utterance"]), label["rewrite"])
+def read_sampled(path: Path) -> Iterator[Row]:
+    """Yield all rows that a teacher sampled: they were screened when they were written."""
+    for number, label in enumerate(_read(path), 1):
+        yield _row(number, label, "sampled")
+
+
+def _row(number: int, label: Mapping[str, Any], kind: str = "label") -> Row:
+    return Row(f"{kind}-{number}", Dialogue(tuple(label["history"]), label["utterance"]), label["rewrite"])
 
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:

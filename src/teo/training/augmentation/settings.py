@@ -48,6 +48,8 @@ class AugmentationSettings:
     """JSONL file of rows that a teacher labelled, packed with xz or not."""
     labels_rows: int = 0
     """Labelled rows to take, half of them changed."""
+    sampled: str = ""
+    """JSONL file of rows that a teacher sampled (tools/teacher.py), packed with xz or not; all of them are taken."""
     seed: int = 0
     """Seed of all drawing."""
 

@@ -44,11 +44,11 @@ _STEMS = {form: forms.split()[0] for line in _FORMS.splitlines() for forms in li
 class ScreenLimits:
     """What a sampled row must reach."""
 
-    logprob: float = -1.6
+    logprob: float = -0.6
     """Sum of the log probabilities of a changed rewrite, at least."""
-    lowest: float = -1.0
+    lowest: float = -0.5
     """Log probability of its least likely token, at least."""
-    kept: float = -0.25
+    kept: float = -0.1
     """Log probability that the utterance stays, at least, where it does."""
     utterance: int = 32
     """Words of an utterance, at most."""
