@@ -34,10 +34,9 @@ class Picture:
 
 
 PICTURES = [
-    Picture("page-wide", "joker"),
+    Picture("page-wide", "mona"),
     Picture("page-dark", "curie", scheme="dark", others=True),
     Picture("page-phone", "zhou", width=390, language="zh-CN"),
-    Picture("page-kept", "train", others=True),
 ]
 
 

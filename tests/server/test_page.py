@@ -586,7 +586,7 @@ def test_snippets_are_the_request(open_page: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(("width", "columns"), [(390, 1), (320, 1), (820, 1), (1200, 2)])
 def test_the_layout_fits_the_width(open_page: Callable[..., Any], width: int, columns: int) -> None:
     page = open_page(width=width)
-    page.click('[data-sample="joker"]')
+    page.click('[data-sample="mona"]')
     page.wait_for_selector("#text ins")
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out sideways"
     left, right = (page.locator(name).bounding_box() for name in ("#dialogue", "#result"))
@@ -610,7 +610,7 @@ def test_the_layout_fits_the_width(open_page: Callable[..., Any], width: int, co
 
 def test_text_is_legible_in_light_and_dark(open_page: Callable[..., Any]) -> None:
     page = open_page()
-    page.click('[data-sample="joker"]')
+    page.click('[data-sample="mona"]')
     page.wait_for_selector("#text ins")
     for theme in ("light", "dark"):
         if page.evaluate("document.documentElement.dataset.theme") != theme:
@@ -641,7 +641,7 @@ CONTRAST = """() => {
 
 def test_the_keyboard_reaches_everything(open_page: Callable[..., Any]) -> None:
     page = open_page()
-    page.click('[data-sample="joker"]')
+    page.click('[data-sample="mona"]')
     page.wait_for_selector("#text ins")
     page.evaluate("document.activeElement.blur()")
     reached = set()

@@ -4,8 +4,8 @@ export const SAMPLES = [
     "Did Marie Curie discover radium alone?", "No, together with Pierre Curie.", "When did he die?"] },
   { id: "train", lang: "en", title: "And to …?", turns: [
     "Is there a train from London to York?", "Yes, at 9:15.", "And to Leeds?"] },
-  { id: "joker", lang: "en", title: "Two at once", turns: [
-    "Who played the Joker in The Dark Knight?", "Heath Ledger.", "Did he win an Oscar for it?"] },
+  { id: "mona", lang: "en", title: "Two at once", turns: [
+    "Who painted the Mona Lisa?", "Leonardo da Vinci.", "When did he paint it?"] },
   { id: "thanks", lang: "en", title: "Just thanks", turns: [
     "Is the science museum open today?", "Yes, until six in the evening.", "Thank you very much!"] },
   { id: "zhou", lang: "zh", title: "“他”是谁", turns: ["你喜欢周杰伦吗", "喜欢", "他哪年出生的"] },
