@@ -24,7 +24,7 @@ LONGEST = 2000
 SCRIPT = {
     "When did he die?": "When did Pierre Curie die?",
     "And to Leeds?": "Is there a train from London to Leeds?",
-    "When did he paint it?": "When did Leonardo da Vinci paint the Mona Lisa in Italy?",
+    "When did he paint it?": "When in Florence did Leonardo da Vinci paint the Mona Lisa?",
     "他哪年出生的": "周杰伦哪年出生的",
     "谁导演的": "流浪地球是谁导演的",
     "为什么喜欢": "为什么喜欢吃火锅",
