@@ -54,14 +54,14 @@ class Streams:
         config = model.config
         self.marks, self.settings, self.device = marks, settings, torch.device(device)
         self.dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
-        self.heads, self.groups = int(config.num_key_value_heads), int(config.num_attention_heads)
+        self.key_heads, self.query_heads = int(config.num_key_value_heads), int(config.num_attention_heads)
         self.size = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
         self.epsilon = float(config.rms_norm_eps)
         self.state = {name: tensor.to(self.device, self.dtype) for name, tensor in model.state_dict().items()}
         self.layers = int(config.num_hidden_layers)
         self._cosine, self._sine = self._rotations(float(config.rope_parameters["rope_theta"]))
         columns, length = settings.columns, settings.length
-        shape = (self.layers, columns, self.heads, length, self.size)
+        shape = (self.layers, columns, self.key_heads, length, self.size)
         self.keys = torch.zeros(shape, device=self.device, dtype=self.dtype)
         self.values = torch.zeros_like(self.keys)
         self.column = torch.arange(columns, device=self.device)
@@ -119,12 +119,12 @@ class Streams:
         for number in range(self.layers):
             name = f"model.layers.{number}"
             normed = self._norm(hidden, f"{name}.input_layernorm.weight")
-            query = self._linear(normed, f"{name}.self_attn.q_proj.weight").view(columns, self.groups, self.size)
-            key = self._linear(normed, f"{name}.self_attn.k_proj.weight").view(columns, self.heads, self.size)
-            value = self._linear(normed, f"{name}.self_attn.v_proj.weight").view(columns, self.heads, self.size)
+            query = self._linear(normed, f"{name}.self_attn.q_proj.weight").view(columns, self.query_heads, self.size)
+            key = self._linear(normed, f"{name}.self_attn.k_proj.weight").view(columns, self.key_heads, self.size)
+            value = self._linear(normed, f"{name}.self_attn.v_proj.weight").view(columns, self.key_heads, self.size)
             self.keys[number, self.column, :, self.place] = _rotate(key, cosine, sine)
             self.values[number, self.column, :, self.place] = value
-            query = _rotate(query, cosine, sine).view(columns, self.heads, -1, self.size)
+            query = _rotate(query, cosine, sine).view(columns, self.key_heads, -1, self.size)
             mixed = functional.scaled_dot_product_attention(query, self.keys[number], self.values[number], seen)
             hidden = hidden + self._linear(mixed.reshape(columns, -1), f"{name}.self_attn.o_proj.weight")
             normed = self._norm(hidden, f"{name}.post_attention_layernorm.weight")
