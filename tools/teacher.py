@@ -20,7 +20,7 @@ import multiprocessing
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -33,16 +33,19 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from teo.data.row import Row
 from teo.dialogue import Dialogue
-from teo.files import open_text
+from teo.files import write_jsonl
 from teo.models.from_decoder import load_gguf
 from teo.training.augmentation.dialogues import written_rows
 from teo.training.augmentation.requests import read_requests
 from teo.training.config import read_config
+from teo.training.pretraining.streams import read_dialogues
 from teo.training.rows import read_rows
+from teo.training.saving import whole_folder
 from teo.training.teacher.notation import Notation
 from teo.training.teacher.screen import ScreenLimits, find_flaw
 from teo.training.teacher.streams import Sampled, SamplingSettings, Streams
 from teo.training.teacher.tune import TuneSettings, tune
+from teo.units import holds_cjk
 
 STYLE = "written"
 FREE = 0.25
@@ -56,7 +59,6 @@ KEPT = 0.4
 ROOM = 40
 """Tokens of a text that an opening leaves free, at least."""
 WORKERS = 8
-_CHINESE = re.compile("[\u4e00-\u9fff]")
 _DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -77,17 +79,14 @@ def prepare(args: argparse.Namespace) -> None:
     rows = read_rows([replace(data, repeat=1) for data in config.data], args.folder, config.augmentation, writes=False)
     args.folder.mkdir(parents=True, exist_ok=True)
     names = {str(number): data.name for number, data in enumerate(config.data)} | {"dialogues": STYLE}
-    english = [row for row in rows.train if not _CHINESE.search("".join((*row.dialogue.history, row.rewrite)))]
-    with (args.folder / "rows.jsonl").open("w", encoding="utf-8") as stream:
-        for row in english:
-            kind = re.split("[:-]", row.id)[0]
-            stream.write(json.dumps({**row.to_dict(), "source": names.get(kind, kind)}, ensure_ascii=False) + "\n")
+    english = [row for row in rows.train if not holds_cjk("".join((*row.dialogue.history, row.rewrite)))]
+    kinds = [re.split("[:-]", row.id)[0] for row in english]
+    sourced = ({**row.to_dict(), "source": names.get(kind, kind)} for row, kind in zip(english, kinds, strict=True))
+    write_jsonl(args.folder / "rows.jsonl", sourced)
     rng = random.Random(args.seed)
     openings = list(draw_openings(config.augmentation.requests, args.dialogues, rng))
     rng.shuffle(openings)
-    with (args.folder / "openings.jsonl").open("w", encoding="utf-8") as stream:
-        for turns in openings:
-            stream.write(json.dumps({"history": turns}, ensure_ascii=False) + "\n")
+    write_jsonl(args.folder / "openings.jsonl", ({"history": turns} for turns in openings))
     logging.info("%d rows, %d openings", len(english), len(openings))
 
 
@@ -103,13 +102,11 @@ def draw_openings(requests: str, shards: Sequence[Path], rng: random.Random) -> 
 
 
 def _runs(shard: Path, rng: random.Random) -> Iterator[list[str]]:
-    with open_text(shard) as lines:
-        for line in lines:
-            turns = json.loads(line)["turns"]
-            first = rng.randrange(len(turns))
-            run = turns[first : first + rng.choice((1, 2, 2, 3, 4))]
-            if sum(map(len, run)) < LONGEST and all(turn.strip() for turn in run):
-                yield run
+    for turns in read_dialogues(shard):
+        first = rng.randrange(len(turns))
+        run = turns[first : first + rng.choice((1, 2, 2, 3, 4))]
+        if sum(map(len, run)) < LONGEST and all(turn.strip() for turn in run):
+            yield run
 
 
 def load_teacher(folder: Path) -> tuple[Any, Notation]:
@@ -129,33 +126,34 @@ def tune_teacher(args: argparse.Namespace) -> None:
     texts = [notation.write(fields["source"], make_row(fields)) for fields in rows]
     texts = [text for text in texts if len(text) <= args.length]
     logging.info("%d of %d rows fit, %d tokens", len(texts), len(rows), sum(map(len, texts)))
-    updates = tune(model.to(_DEVICE), texts, notation.marks.rewrite, _settings(args))
+    settings = TuneSettings(seconds=args.seconds, batch_tokens=args.batch_tokens, seed=args.seed)
+    updates = tune(model.to(_DEVICE), texts, notation.marks.rewrite, settings)
     logging.info("%d updates", updates)
-    model.to(torch.bfloat16).save_pretrained(args.teacher)
-    tokenizer.save(str(args.teacher / "tokenizer.json"))
-
-
-def _settings(args: argparse.Namespace) -> TuneSettings:
-    return TuneSettings(seconds=args.seconds, batch_tokens=args.batch_tokens, seed=args.seed)
+    with whole_folder(args.teacher) as written:
+        model.to(torch.bfloat16).save_pretrained(written)
+        tokenizer.save(str(written / "tokenizer.json"))
 
 
 def rewrite_rows(args: argparse.Namespace) -> None:
     """Write what the teacher makes of the rows, in their order."""
     model, notation = load_teacher(args.teacher)
     rows = read_jsonl(args.rows)
-    prompts = [
-        notation.ask(fields.get("source", STYLE), make_row({"rewrite": "", **fields}).dialogue) for fields in rows
-    ]
+    dialogues = [Dialogue(tuple(fields["history"]), fields["utterance"]) for fields in rows]
+    styles = [fields.get("source", STYLE) for fields in rows]
+    prompts = [notation.ask(style, dialogue) for style, dialogue in zip(styles, dialogues, strict=True)]
     settings = SamplingSettings(columns=min(args.columns, len(rows)), length=args.length)
     found = {each.prompt: each for each in Streams(model, notation.marks, prompts, settings, _DEVICE).run(64)}
-    with args.out.open("w", encoding="utf-8") as stream:
-        for number, fields in enumerate(rows):
-            text = found.get(number)
-            read = notation.read(text.ids) if text else None
-            rewrite = read[1] if read else fields["utterance"]
-            stream.write(
-                json.dumps({**fields, "prediction": rewrite, "logprob": text.logprob if text else -99.0}) + "\n"
-            )
+    write_jsonl(args.out, (_answered(fields, found.get(number), notation) for number, fields in enumerate(rows)))
+
+
+def _answered(fields: dict[str, Any], text: Sampled | None, notation: Notation) -> dict[str, Any]:
+    """Return a row's fields with the teacher's rewrite; the utterance where there is none."""
+    read = notation.read(text.ids) if text else None
+    return {
+        **fields,
+        "prediction": read[1] if read else fields["utterance"],
+        "logprob": text.logprob if text else -99.0,
+    }
 
 
 def draw_prompts(notation: Notation, openings: Sequence[Sequence[str]], count: int, seed: int) -> list[list[int]]:
@@ -190,19 +188,23 @@ def sample_rows(args: argparse.Namespace) -> None:
     settings = SamplingSettings(columns=args.columns, length=args.length)
     sampled = Streams(model, notation.marks, prompts, settings, _DEVICE).run(seconds=args.seconds)
     check = partial(screen, str(args.teacher / "tokenizer.json"))
-    flaws, seen, written, room = Counter[str](), set[tuple[str, ...]](), 0, 0.0
-    with multiprocessing.get_context("spawn").Pool(WORKERS) as pool, args.out.open("w", encoding="utf-8") as stream:
-        for taken, found in pool.imap(check, iter(partial(_part, sampled), [])):
-            flaws += found
-            for fields in taken:
-                key = (*fields["history"], fields["utterance"])
-                kept = fields["rewrite"] == fields["utterance"]
-                if key not in seen and not (kept and room < 1):
-                    seen.add(key)
-                    written += 1
-                    room += -1 if kept else KEPT
-                    stream.write(json.dumps({"id": f"sampled-{written}", **fields}, ensure_ascii=False) + "\n")
-            logging.info("%d written; %s", written, dict(flaws))
+    with multiprocessing.get_context("spawn").Pool(WORKERS) as pool:
+        write_jsonl(args.out, select(pool.imap(check, iter(partial(_part, sampled), []))))
+
+
+def select(screened: Iterable[tuple[list[dict[str, Any]], Counter[str]]]) -> Iterator[dict[str, Any]]:
+    """Yield the taken rows with an id, none twice, and log what fell out; too many that stay are left out."""
+    flaws, seen, room = Counter[str](), set[tuple[str, ...]](), 0.0
+    for taken, found in screened:
+        flaws += found
+        for fields in taken:
+            key = (*fields["history"], fields["utterance"])
+            kept = fields["rewrite"] == fields["utterance"]
+            if key not in seen and not (kept and room < 1):
+                seen.add(key)
+                room += -1 if kept else KEPT
+                yield {"id": f"sampled-{len(seen)}", **fields}
+        logging.info("%d written; %s", len(seen), dict(flaws))
 
 
 def _part(sampled: Iterator[Sampled]) -> list[Sampled]:
@@ -214,29 +216,34 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True)
-    runs: dict[str, tuple[Callable[[argparse.Namespace], None], list[str]]] = {
-        "prepare": (prepare, ["config", "folder"]),
-        "tune": (tune_teacher, ["model", "rows", "teacher"]),
-        "rewrite": (rewrite_rows, ["teacher", "rows", "out"]),
-        "sample": (sample_rows, ["teacher", "out"]),
-    }
-    for name, (run, paths) in runs.items():
-        command = commands.add_parser(name)
-        for path in paths:
-            command.add_argument(path, type=Path)
-        command.add_argument("--length", type=int, default=224 if name == "sample" else 448)
-        command.add_argument("--columns", type=int, default=4096 if name == "sample" else 1024)
-        command.add_argument("--seed", type=int, default=1)
-        command.add_argument("--seconds", type=float, default=150.0)
-        command.add_argument("--batch-tokens", type=int, default=32_768)
-        command.add_argument("--count", type=int, default=500_000)
-        command.add_argument("--openings", type=Path)
-        command.add_argument("--dialogues", type=Path, nargs="*", default=[])
-        command.add_argument("--set", nargs="*", help="key=value of the configuration")
-        command.add_argument("--style", default=STYLE)
-        command.set_defaults(run=run)
+    command = _add(commands, "prepare", prepare, ["config", "folder"])
+    command.add_argument("--dialogues", type=Path, nargs="*", default=[])
+    command.add_argument("--set", nargs="*", help="key=value of the configuration")
+    command = _add(commands, "tune", tune_teacher, ["model", "rows", "teacher"])
+    command.add_argument("--length", type=int, default=448)
+    command.add_argument("--seconds", type=float, default=150.0)
+    command.add_argument("--batch-tokens", type=int, default=32_768)
+    command = _add(commands, "rewrite", rewrite_rows, ["teacher", "rows", "out"])
+    command.add_argument("--length", type=int, default=448)
+    command.add_argument("--columns", type=int, default=1024)
+    command = _add(commands, "sample", sample_rows, ["teacher", "out"])
+    command.add_argument("--openings", type=Path, required=True)
+    command.add_argument("--count", type=int, default=500_000)
+    command.add_argument("--seconds", type=float, default=150.0)
+    command.add_argument("--length", type=int, default=224)
+    command.add_argument("--columns", type=int, default=4096)
     args = parser.parse_args()
     args.run(args)
+
+
+def _add(commands: Any, name: str, run: Callable[[argparse.Namespace], None], paths: Sequence[str]) -> Any:
+    """Return a command with its paths and its seed."""
+    command = commands.add_parser(name)
+    for path in paths:
+        command.add_argument(path, type=Path)
+    command.add_argument("--seed", type=int, default=1)
+    command.set_defaults(run=run)
+    return command
 
 
 if __name__ == "__main__":
