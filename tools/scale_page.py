@@ -104,13 +104,15 @@ def _engines(batch: dict[str, Any]) -> list[str]:
 def _long(batch: dict[str, Any]) -> str:
     """Return what a longer run on another machine says: that the outputs are the same, and what it took."""
     local, ray = batch["engines"]["local"], batch["engines"]["ray"]
-    one = batch["growth"]["processes"]["1"]["rows_per_cpu_second"]
     return (
         f"A longer run on another machine, {batch['rows']:,} rows on {batch['cores']} cores{_processor(batch)}: the "
-        f"outputs are {_same(batch)}, {local['errors'] + ray['errors']} rows are bad. It took "
-        f"{local['seconds'] / 60:.0f} minutes with the local engine, beside other work, and {ray['seconds'] / 60:.0f} "
-        f"with Ray. {batch['note']}: alone, a core of it does {one:.0f} rows a second."
+        f"outputs are {_same(batch)}, {local['errors'] + ray['errors']} rows are bad. It took {_took(local)} with the "
+        f"local engine and {_took(ray)} with Ray. {batch['note']}"
     )
+
+
+def _took(run: dict[str, Any]) -> str:
+    return f"{run['seconds'] / 60:.1f} minutes ({run['rows_per_second_and_process']:.1f} rows/s for each process)"
 
 
 def _same(batch: dict[str, Any]) -> str:
