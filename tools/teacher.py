@@ -126,7 +126,7 @@ def tune_teacher(args: argparse.Namespace) -> None:
     texts = [notation.write(fields["source"], make_row(fields)) for fields in rows]
     texts = [text for text in texts if len(text) <= args.length]
     logging.info("%d of %d rows fit, %d tokens", len(texts), len(rows), sum(map(len, texts)))
-    settings = TuneSettings(seconds=args.seconds, batch_tokens=args.batch_tokens, seed=args.seed)
+    settings = TuneSettings(args.seconds, args.learning_rate, batch_tokens=args.batch_tokens, seed=args.seed)
     updates = tune(model.to(_DEVICE), texts, notation.marks.rewrite, settings)
     logging.info("%d updates", updates)
     with whole_folder(args.teacher) as written:
@@ -222,6 +222,7 @@ def main() -> None:
     command = _add(commands, "tune", tune_teacher, ["model", "rows", "teacher"])
     command.add_argument("--length", type=int, default=448)
     command.add_argument("--seconds", type=float, default=150.0)
+    command.add_argument("--learning-rate", type=float, default=4e-4)
     command.add_argument("--batch-tokens", type=int, default=32_768)
     command = _add(commands, "rewrite", rewrite_rows, ["teacher", "rows", "out"])
     command.add_argument("--length", type=int, default=448)

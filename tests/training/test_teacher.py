@@ -63,8 +63,18 @@ def test_broken_texts_are_no_rows(notation: Notation) -> None:
 
 
 def test_tokenizer_without_marks_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"expected a tokenizer with <\|im_start\|>, found none"):
+    with pytest.raises(ModelError, match=r"expected a tokenizer with <\|im_end\|> or <0x01>, found neither"):
         Notation(Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))
+
+
+def test_a_tokenizer_like_llamas_marks_with_bytes_that_no_text_has() -> None:
+    words = ["<s>", "</s>", "<0x01>", "<0x02>", *WORDS]
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    notation = Notation(tokenizer)
+    ids = notation.write("written", Row("1", TALK, "why did Ben not act ?"))
+    assert [tokenizer.id_to_token(each) for each in ids if each < 4] == ["<s>", *["<0x01>"] * 3, "<0x02>", "</s>"]
+    assert notation.read(ids) == (TALK, "why did Ben not act ?")
 
 
 def test_streams_continue_as_transformers_does(notation: Notation, model: Any) -> None:

@@ -16,7 +16,11 @@ from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.errors import ModelError
 
-_NAMES = {"start": "<|im_start|>", "turn": "<|im_end|>", "rewrite": "<file_sep>", "end": "<|endoftext|>"}
+_NAMES = (
+    {"start": "<|im_start|>", "turn": "<|im_end|>", "rewrite": "<file_sep>", "end": "<|endoftext|>"},
+    {"start": "<s>", "turn": "<0x01>", "rewrite": "<0x02>", "end": "</s>"},
+)
+"""Marks that a tokenizer may have: SmolLM2's own, and of Llama's the bytes that no text has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +38,12 @@ class Notation:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         vocabulary = tokenizer.get_vocab()
-        missing = [name for name in _NAMES.values() if name not in vocabulary]
-        if missing:
-            raise ModelError(f"teacher: expected a tokenizer with {missing[0]}, found none; give a model like SmolLM2")
+        names = next((names for names in _NAMES if all(name in vocabulary for name in names.values())), None)
+        if names is None:
+            wanted = " or ".join(names["turn"] for names in _NAMES)
+            raise ModelError(f"teacher: expected a tokenizer with {wanted}, found neither; give one like SmolLM2's")
         self.tokenizer = tokenizer
-        self.marks = Marks(**{key: vocabulary[name] for key, name in _NAMES.items()})
+        self.marks = Marks(**{key: vocabulary[name] for key, name in names.items()})
 
     def begin(self, source: str, turns: Sequence[str] = ()) -> list[int]:
         """Return the start of a text: its source and the turns that are given."""
