@@ -399,13 +399,19 @@ def test_labels_are_taken_by_how_sure_the_teacher_is(tmp_path: Path) -> None:
 def test_sampled_rows_are_all_taken(tmp_path: Path) -> None:
     path = tmp_path / "sampled.jsonl"
     row = {"history": ["Have you seen Dumbo?"], "utterance": "Is it short?", "rewrite": "Is Dumbo short?"}
-    row |= {"logprob": -5.0, "lowest": -5.0}
     path.write_text(2 * (json.dumps(row) + "\n"), encoding="utf-8")
     made = augment(AugmentationSettings(sampled=str(path)), [])
     assert [(each.id, each.rewrite) for each in made] == [
         ("sampled-1", "Is Dumbo short?"),
         ("sampled-2", "Is Dumbo short?"),
     ]
+
+
+def test_sampled_rows_that_come_with_the_package() -> None:
+    rows = augment(AugmentationSettings(sampled="package"), [])
+    assert len(rows) == 76_107 and sum(not row.is_complete for row in rows) == 56_100
+    assert all(row.dialogue.history and row.rewrite for row in rows)
+    assert len({(row.dialogue.history, row.dialogue.utterance) for row in rows}) == len(rows)
 
 
 def test_mudoco_dialogues_are_in_one_part_only(tmp_path: Path) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from teo.errors import DataError
+from teo.training.augmentation.augment import augment
 from teo.training.augmentation.choices import Language
 from teo.training.augmentation.dialogues import Written, dialogue_rows, read_dialogues, written_rows
+from teo.training.augmentation.settings import AugmentationSettings
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 EVERYDAY = Path(__file__).parents[2] / "benchmarks" / "everyday"
@@ -62,8 +65,8 @@ def grams(text: str) -> set[str]:
     return {text[k : k + size] for k in range(len(text) - size + 1)}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_no_dialogue_is_close_to_the_benchmark(language: Language) -> None:
+def close_to_the_benchmark(language: Language, rows: Iterable[tuple[Sequence[str], str]]) -> list[tuple[str, str]]:
+    """Return the utterances of rows (history, utterance) that share half of their runs with a dialogue of it."""
     texts = [
         json.loads(line)
         for file in (EVERYDAY / f"{language}.jsonl", EVERYDAY / "dev" / f"{language}.jsonl")
@@ -75,10 +78,25 @@ def test_no_dialogue_is_close_to_the_benchmark(language: Language) -> None:
         for gram in found:
             holders.setdefault(gram, []).append(number)
     close = []
-    for row in written_rows(language):
-        own = grams(" ".join(row.history)[-300:] + row.utterance)
+    for history, utterance in rows:
+        own = grams(" ".join(history)[-300:] + utterance)
         shared = Counter(number for gram in own for number in holders.get(gram, ()))
         for number, count in shared.most_common(3):
             if count > max(8, 0.5 * min(len(own), len(known[number]))):
-                close.append((row, texts[number]["id"]))
-    assert not close
+                close.append((utterance, texts[number]["id"]))
+    return close
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_dialogue_is_close_to_the_benchmark(language: Language) -> None:
+    assert not close_to_the_benchmark(language, ((row.history, row.utterance) for row in written_rows(language)))
+
+
+def test_no_sampled_row_is_close_to_the_benchmark() -> None:
+    rows = augment(AugmentationSettings(sampled="package"), [])
+    assert not close_to_the_benchmark("en", ((row.dialogue.history, row.dialogue.utterance) for row in rows))
+
+
+def test_a_dialogue_of_the_benchmark_itself_is_close() -> None:
+    text = json.loads((EVERYDAY / "en.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert (text["utterance"], text["id"]) in close_to_the_benchmark("en", [(text["history"], text["utterance"])])

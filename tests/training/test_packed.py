@@ -20,10 +20,10 @@ from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.runtime.torch_codec import Codec  # noqa: E402
 from teo.training.backbones import load_base  # noqa: E402
 from teo.training.batches import ExampleDataset  # noqa: E402
-from teo.training.config import OptimisationSettings, PerturbationSettings, read_config  # noqa: E402
+from teo.training.config import PACKED_ROLES, OptimisationSettings, PerturbationSettings, read_config  # noqa: E402
 from teo.training.examples import ExampleMaker  # noqa: E402
 from teo.training.finetune import train  # noqa: E402
-from teo.training.packed import PACKED_ROLES, PackedBatches, RoleBatches  # noqa: E402
+from teo.training.packed import PackedBatches, RoleBatches  # noqa: E402
 
 ROWS = [
     Row("a", Dialogue(("I like Batman.", "Who acted?"), "It is he."), "It is Batman."),

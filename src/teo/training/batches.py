@@ -20,9 +20,11 @@ from teo.errors import DataError
 from teo.layouts import Pieces, Truncation
 from teo.models.backbone import IGNORED
 from teo.runtime.torch_codec import Codec
+from teo.training.config import TrainConfig
 from teo.training.examples import Example, ExampleMaker
 from teo.training.forked import map_slices
 from teo.training.perturbation import LONGEST_SPAN
+from teo.training.rows import RunRows
 
 _POOL = 50
 """Batches whose rows are sorted by length together."""
@@ -104,6 +106,22 @@ class ExampleDataset(Dataset[list[Feature]]):
         self.report = DataReport(len(self.items), truncated, dropped, left_out)
         if not self.items:
             raise DataError(f"no rows to train on: {self.report}; raise model.target_limit or give other data")
+
+    @classmethod
+    def of_config(
+        cls, config: TrainConfig, rows: RunRows, makers: Sequence[ExampleMaker], codec: Codec, positions: int = 0
+    ) -> ExampleDataset:
+        """Return the examples of a run."""
+        return cls(
+            rows.train,
+            makers,
+            codec,
+            source_limit=config.model.source_limit,
+            target_limit=config.model.target_limit,
+            positions=positions,
+            repeats=rows.repeats,
+            workers=config.optimisation.workers,
+        )
 
     @property
     def lengths(self) -> list[int]:

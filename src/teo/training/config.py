@@ -16,6 +16,8 @@ from teo.training.settings import read_settings
 
 RANDOM = "random"
 """The base model's name that means: make a small one from nothing."""
+PACKED_ROLES = ("direct", "fused", "fast")
+"""Roles that read the dialogue alone: packed training encodes a row once for all of them."""
 SYNTHETIC = "synthetic"
 """The dataset's name that means: generate the copy task."""
 
@@ -194,6 +196,9 @@ class TrainConfig:
     """The datasets, one table each."""
     augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
     """Rows that are added to the datasets'."""
+    encoded: tuple[str, ...] = ()
+    """Packed training of direct, fused and fast only: files of rows that tools/encode_rows.py encoded, which are read
+    instead of data and augmentation."""
     perturbation: PerturbationSettings = field(default_factory=PerturbationSettings)
     """The noise of stage 2's operations."""
     optimisation: OptimisationSettings = field(default_factory=OptimisationSettings)
@@ -205,7 +210,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _require(bool(self.output), "output", "a folder", "nothing")
-        _require(bool(self.data), "data", "at least one dataset", "none")
+        _require(bool(self.data or self.encoded), "data", "at least one dataset", "none")
         for settings in self.data:
             named = bool(settings.path) or settings.name == SYNTHETIC
             _require(named, "data.path", "the dataset's folder or file", "nothing")
@@ -213,6 +218,11 @@ class TrainConfig:
         for role in self.roles:
             _require(role in ROLES, "roles", f"roles among {', '.join(ROLES)}", role)
         _require(len(set(self.roles)) == len(self.roles), "roles", "each role once", ", ".join(self.roles))
+        if self.encoded:
+            able = self.packed and self.shared and {*self.roles} <= {*PACKED_ROLES} and self.model.base != RANDOM
+            wanted = f"packed and shared roles of {', '.join(PACKED_ROLES)}, and a model to start from"
+            found = f"packed {self.packed}, shared {self.shared}, {', '.join(self.roles)}, base {self.model.base}"
+            _require(able, "encoded", wanted, found)
         if not self.packed:
             for key in ("minutes", "batch_tokens", "compile"):
                 asked = getattr(self.optimisation, key)

@@ -27,7 +27,7 @@ from teo.layouts import (
     stage2_source,
 )
 from teo.placement import placed_pieces
-from teo.training.config import PerturbationSettings
+from teo.training.config import PerturbationSettings, TrainConfig
 from teo.training.perturbation import noise_source, perturb_operations
 
 PROMPTS: Mapping[str, Pieces] = {
@@ -81,6 +81,17 @@ class ExampleMaker:
     """Stage 1's operations by row id, for perturbation.operations = "predicted"."""
     seed: int = 0
     layout: Layout = PLAIN
+
+    @classmethod
+    def of_config(
+        cls,
+        config: TrainConfig,
+        role: str,
+        layout: Layout,
+        predicted: Mapping[str, tuple[Operation, ...]] | None = None,
+    ) -> ExampleMaker:
+        """Return the maker of a role in a run."""
+        return cls(role, config.shared, config.order, config.perturbation, predicted or {}, config.seed, layout)
 
     @property
     def prompt(self) -> Pieces:

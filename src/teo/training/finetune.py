@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,9 @@ from teo.training.batches import ExampleDataset
 from teo.training.config import RANDOM, TrainConfig
 from teo.training.curves import draw_curves
 from teo.training.dev import Decoding, DevSet, propose_operations
+from teo.training.encoded import EncodedBatches, EncodedRows, made_for
 from teo.training.examples import ExampleMaker
-from teo.training.packed import check_packed, fit_packed, read_losses
+from teo.training.packed import Batches, check_packed, fit_packed, pack, read_losses
 from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
 from teo.training.record import RECORD, GroupResult, TrainResult, write_record
 from teo.training.rows import RunRows, hash_files, read_operations, read_rows, write_operations
@@ -100,7 +101,7 @@ class Run:
         """Return the rows; the main process writes the record once they are read."""
         folder = self.work / "data"
         if self.main:
-            rows = read_rows(self.config.data, folder, self.config.augmentation)
+            rows = self._read(folder)
             if not (self.work / RECORD).is_file():
                 hashes = hash_files(rows.sources)
                 write_record(self.work, self.config, hashes, self.device, distributed_rank()[1])
@@ -109,6 +110,12 @@ class Run:
             return rows
         return read_rows(self.config.data, folder, self.config.augmentation, writes=False)
 
+    def _read(self, folder: Path) -> RunRows:
+        """Return the rows of the datasets; none where they were encoded beforehand."""
+        if self.config.encoded:
+            return RunRows(sources=[Path(file) for file in self.config.encoded])
+        return read_rows(self.config.data, folder, self.config.augmentation)
+
     def _train_group(self, name: str, roles: Sequence[str]) -> None:
         """Train one set of weights and move the best of them to their place in the output folder."""
         config, work = self.config, self.work / name
@@ -116,19 +123,15 @@ class Run:
         set_seed(config.seed)
         model, codec = self._start(name)
         predicted = self._predicted_for_training(roles)
-        makers = [self._maker(role, codec.layout, predicted) for role in roles]
+        makers = [ExampleMaker.of_config(config, role, codec.layout, predicted) for role in roles]
         if config.packed:
             check_packed(config, model, distributed_rank()[1])
-        dataset = ExampleDataset(
-            self.rows.train,
-            makers,
-            codec,
-            source_limit=config.model.source_limit,
-            target_limit=config.model.target_limit,
-            positions=learned_positions(model.config),
-            repeats=self.rows.repeats,
-            workers=config.optimisation.workers,
-        )
+        if config.encoded:
+            encoded = EncodedRows.load(config.encoded)
+            encoded.require(made_for(roles, codec))
+            self._train_packed(name, model, codec, EncodedBatches(encoded, config.optimisation, config.seed), None)
+            return
+        dataset = ExampleDataset.of_config(config, self.rows, makers, codec, learned_positions(model.config))
         logger.info("%s: %s, %s parameters, on %s", name, dataset.report, f"{model.num_parameters():,}", self.device)
         dev = None
         if self.rows.dev:
@@ -142,7 +145,7 @@ class Run:
                 gold_only=config.evaluation.operations == "gold",
             )
         if config.packed:
-            self._train_packed(name, model, dataset, dev)
+            self._train_packed(name, model, codec, pack(dataset, config), dev)
             return
         trainer = self._trainer(model, dataset, dev, name)
         done = complete_checkpoints(work)
@@ -163,17 +166,17 @@ class Run:
             self._close_group(name, trainer)
         wait_for_all()
 
-    def _train_packed(self, name: str, model: Any, dataset: ExampleDataset, dev: DevSet | None) -> None:
+    def _train_packed(self, name: str, model: Any, codec: Codec, batches: Batches, dev: DevSet | None) -> None:
         """Train one set of weights on all roles at once, judge them on dev and put them into their place."""
         work = self.work / name
-        step = fit_packed(model, dataset, self.config, work, own_device(self.device))
-        scores = dev.evaluate(model, dataset.codec) if dev is not None else {}
+        step = fit_packed(model, batches, self.config, work, own_device(self.device))
+        scores = dev.evaluate(model, codec) if dev is not None else {}
         if not self.main:
             return
         history = [*read_losses(work), {"step": step, **{f"eval_{key}": score for key, score in scores.items()}}]
         result = GroupResult.of_history(history, step)
         self._write_result(name, result)
-        save_weights(model, dataset.codec, self.output / name, {"step": step})
+        save_weights(model, codec, self.output / name, {"step": step})
 
     def _start(self, name: str) -> tuple[Any, Codec]:
         """Return the model that a set of weights starts from: stage 1's for stage 2 (section 3.4), else the base."""
@@ -196,20 +199,6 @@ class Run:
             save_weights(model, codec, folder)
         wait_for_all()
         return load_base(str(folder), self.layout)
-
-    def _maker(
-        self, role: str, layout: Layout, predicted: Mapping[str, tuple[Operation, ...]] | None = None
-    ) -> ExampleMaker:
-        config = self.config
-        return ExampleMaker(
-            role=role,
-            shared=config.shared,
-            order=config.order,
-            perturbation=config.perturbation,
-            predicted=predicted or {},
-            seed=config.seed,
-            layout=layout,
-        )
 
     def _decoding(self) -> Decoding:
         config = self.config

@@ -24,7 +24,7 @@ from teo.errors import ConfigError
 from teo.models import TeoForConditionalGeneration
 from teo.runtime.torch_codec import Codec
 from teo.training.batches import ExampleDataset, budget_batches, like_batches
-from teo.training.config import OptimisationSettings, TrainConfig
+from teo.training.config import PACKED_ROLES, OptimisationSettings, TrainConfig
 from teo.training.examples import Example
 from teo.training.forked import map_slices
 from teo.training.loop import LOG, Loop, LoopSettings, PackedModel
@@ -32,8 +32,6 @@ from teo.training.pretraining.batches import Bucket, collate
 from teo.training.pretraining.noise import NoisedExample, Segment
 from teo.training.pretraining.pretrain import load_batches
 
-PACKED_ROLES = ("direct", "fused", "fast")
-"""Roles that read the dialogue alone."""
 _ROUND = 16
 """Lengths are filled up to multiples of this, so that few shapes are compiled."""
 
@@ -101,7 +99,7 @@ class RoleBatches(Batches):
 
 
 @dataclass(frozen=True, slots=True)
-class _Packed:
+class PackedRow:
     """A row's ids that no epoch changes, and the makers that add noisy texts to them."""
 
     row: int
@@ -128,11 +126,11 @@ class PackedBatches(Batches):
         for number in packed.makers:
             noisy = self.dataset.makers[number].noisy_example(row, script, epoch, packed.copy)
             if noisy is not None:
-                segments.append(_segment(self.dataset.codec, noisy))
+                segments.append(encode_text(self.dataset.codec, noisy))
         return [NoisedExample(packed.source, segments)]
 
 
-def _pack(dataset: ExampleDataset, workers: int) -> list[_Packed]:
+def _pack(dataset: ExampleDataset, workers: int) -> list[PackedRow]:
     """Return the items of a dataset by row and copy; copies of a row share their ids."""
     by_row: dict[int, list[int]] = {}
     copies: dict[tuple[int, int], None] = {}
@@ -146,16 +144,16 @@ def _pack(dataset: ExampleDataset, workers: int) -> list[_Packed]:
         return [_encode(dataset, row, by_row[row]) for row in rows[part.start : part.stop]]
 
     encoded = dict(zip(rows, map_slices(encode, len(rows), workers), strict=True))
-    return [_Packed(row, copy, *encoded[row], by_row[row]) for row, copy in copies]
+    return [PackedRow(row, copy, *encoded[row], by_row[row]) for row, copy in copies]
 
 
 def _encode(dataset: ExampleDataset, row: int, makers: Sequence[int]) -> tuple[list[int], list[Segment]]:
     """Return a row's source and its texts without noise."""
     clean = [dataset.makers[k].example(dataset.rows[row], dataset.scripts[row]) for k in makers]
-    return dataset.encode(clean[0])["source"], [_segment(dataset.codec, example) for example in clean]
+    return dataset.encode(clean[0])["source"], [encode_text(dataset.codec, example) for example in clean]
 
 
-def _segment(codec: Codec, example: Example) -> Segment:
+def encode_text(codec: Codec, example: Example) -> Segment:
     """Return the text of an example; its source is that of its row, since no packed role reads operations."""
     start = codec.decoder_start(example.prompt)
     return Segment([*start, *codec.encode_target(example.target)], len(start))
@@ -165,11 +163,15 @@ def _round(length: int) -> int:
     return -(-length // _ROUND) * _ROUND
 
 
-def fit_packed(model: Any, dataset: ExampleDataset, config: TrainConfig, work: Path, device: str) -> int:
-    """Fit the model to the examples in place and return how many updates it took; a stopped run goes on."""
-    fit = config.optimisation
+def pack(dataset: ExampleDataset, config: TrainConfig) -> Batches:
+    """Return the batches of a run: roles that share their source learn from one encoding of it."""
     one_source = config.shared and set(config.roles) <= set(PACKED_ROLES)
-    batches = (PackedBatches if one_source else RoleBatches)(dataset, fit, config.seed)
+    return (PackedBatches if one_source else RoleBatches)(dataset, config.optimisation, config.seed)
+
+
+def fit_packed(model: Any, batches: Batches, config: TrainConfig, work: Path, device: str) -> int:
+    """Fit the model to the batches in place and return how many updates it took; a stopped run goes on."""
+    fit = config.optimisation
     steps = fit.steps or len(batches)
     logger.info("%d items, %d updates on %s", len(batches.sizes), steps, device)
     settings = LoopSettings(

@@ -25,7 +25,10 @@ from teo.training.augmentation.switches import History, reaction_rows, row_histo
 
 SAMPLED = "sampled"
 """The name of the answers that come with the package."""
-_SAMPLED_FILE = Path(__file__).parent / "answers" / "en.jsonl.xz"
+PACKAGE = "package"
+"""The name of the sampled rows that come with the package."""
+_ANSWERS_FILE = Path(__file__).parent / "answers" / "en.jsonl.xz"
+_SAMPLED_FILE = Path(__file__).parent / "sampled" / "en.jsonl.xz"
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +56,7 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
     if settings.labels:
         yield "labels", _draw_labels(Path(settings.labels), settings.labels_rows, settings.seed)
     if settings.sampled:
-        yield "sampled", list(read_sampled(Path(settings.sampled)))
+        yield "sampled", list(read_sampled(_SAMPLED_FILE if settings.sampled == PACKAGE else Path(settings.sampled)))
 
 
 def _written_kinds(settings: AugmentationSettings) -> Iterator[tuple[str, list[Row]]]:
@@ -116,7 +119,7 @@ def _draw_labels(path: Path, count: int, seed: int) -> list[Row]:
 
 def read_answers(name: str) -> list[History]:
     """Return the questions and answers of a JSONL file, packed with xz or not, each pair as a history."""
-    path = _SAMPLED_FILE if name == SAMPLED else Path(name)
+    path = _ANSWERS_FILE if name == SAMPLED else Path(name)
     if not path.is_file():
         raise DataError(f'{path}: no such file; expected JSON lines of {{"question", "answer"}}, or "{SAMPLED}"')
     histories: list[History] = []

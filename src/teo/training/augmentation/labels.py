@@ -52,6 +52,8 @@ _IDIOMS = re.compile(
 """Phrases whose pronoun stands for nothing that could be named."""
 _SHORT = 8
 _MARKS = frozenset(".?!…")
+_TEXTS = frozenset({"history", "utterance", "rewrite"})
+_FIELDS = _TEXTS | {"logprob", "lowest"}
 _REACTIONS = frozenset(reaction.lower() for reaction in reactions("en"))
 
 
@@ -88,7 +90,7 @@ def read_labels(path: Path, limits: LabelLimits | None = None) -> Iterator[Row]:
 
 def read_sampled(path: Path) -> Iterator[Row]:
     """Yield all rows that a teacher sampled: they were screened when they were written."""
-    for number, label in enumerate(_read(path), 1):
+    for number, label in enumerate(_read(path, _TEXTS), 1):
         yield _row(number, label, "sampled")
 
 
@@ -96,14 +98,14 @@ def _row(number: int, label: Mapping[str, Any], kind: str = "label") -> Row:
     return Row(f"{kind}-{number}", Dialogue(tuple(label["history"]), label["utterance"]), label["rewrite"])
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
+def _read(path: Path, fields: frozenset[str] = _FIELDS) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected labels as JSON lines, packed with xz or not")
     with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 label = json.loads(line)
-                missing = {"history", "utterance", "rewrite", "logprob", "lowest"} - label.keys()
+                missing = fields - label.keys()
             except (json.JSONDecodeError, AttributeError):
                 raise DataError(f"{path}:{number}: expected a JSON object, found {line.strip()[:60]!r}") from None
             if missing:

@@ -49,7 +49,8 @@ class AugmentationSettings:
     labels_rows: int = 0
     """Labelled rows to take, half of them changed."""
     sampled: str = ""
-    """JSONL file of rows that a teacher sampled (tools/teacher.py), packed with xz or not; all of them are taken."""
+    """JSONL file of rows that a teacher sampled (tools/teacher.py), packed with xz or not; all of them are taken;
+    "package" for those that come with the package."""
     seed: int = 0
     """Seed of all drawing."""
 

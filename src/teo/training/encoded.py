@@ -1,0 +1,169 @@
+"""Rows encoded beforehand: all that packed training reads, as a few arrays in one file.
+
+Encoding half a million rows takes minutes of several cores, in which a GPU has nothing to do. `encode` does it
+on any machine, and `EncodedBatches` trains from its files alone. The noise is drawn while encoding, `DRAWS` times for
+each row; every copy of a row and every epoch takes the next draw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from teo.errors import ConfigError, DataError
+from teo.files import write_whole
+from teo.runtime.torch_codec import Codec
+from teo.training.backbones import LayoutChoice, load_base
+from teo.training.batches import ExampleDataset
+from teo.training.config import OptimisationSettings, TrainConfig
+from teo.training.examples import ExampleMaker
+from teo.training.forked import map_slices
+from teo.training.packed import Batches, PackedBatches, PackedRow, encode_text
+from teo.training.pretraining.noise import NoisedExample, Segment
+from teo.training.rows import read_rows
+
+DRAWS = 3
+"""Draws of noise for each row."""
+_ARRAYS = ("ids", "lengths", "given", "repeats")
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRows:
+    """Sources and decoder texts of all rows, one after the other."""
+
+    ids: Array
+    """The tokens of all rows: source, then the texts of the roles, then those with noise."""
+    lengths: Array
+    """Of each row: tokens of its source and of each text; 0 where there is no such text."""
+    given: Array
+    """Of each row: tokens of each text that are given and carry no loss."""
+    repeats: Array
+    """Of each row: how often it is seen in an epoch."""
+    made_for: str
+    """Roles and tokenizer, in short."""
+
+    def save(self, path: Path) -> None:
+        """Write the arrays as one file."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+
+        def write(beside: Path) -> None:
+            with beside.open("wb") as out:
+                np.savez(out, made_for=np.array(self.made_for), **arrays)
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, write)
+
+    @classmethod
+    def load(cls, paths: Sequence[str | Path]) -> EncodedRows:
+        """Return the rows of all files, in order."""
+        parts = [_read(Path(path)) for path in paths]
+        made_for = {str(part["made_for"]) for part in parts}
+        if len(made_for) > 1:
+            raise DataError("encoded: expected files of the same roles and tokenizer, found different ones")
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in _ARRAYS}
+        return cls(**joined, made_for=made_for.pop())
+
+    def require(self, made_for: str) -> None:
+        """Refuse rows that were encoded for other roles or with another tokenizer."""
+        if self.made_for != made_for:
+            raise ConfigError(f"encoded: expected rows for {made_for}, found {self.made_for}; encode them again")
+
+
+def _read(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path) as stored:
+            return {name: stored[name] for name in (*_ARRAYS, "made_for")}
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise DataError(
+            f"{path}: expected rows that tools/encode_rows.py wrote, found none ({error}); encode them"
+        ) from error
+
+
+def made_for(roles: Sequence[str], codec: Codec) -> str:
+    """Return in short what encoded rows depend on: roles, layout, and the tokenizer's vocabulary."""
+    vocabulary = sorted(codec.tokenizer.get_vocab().items())
+    digest = hashlib.sha256(repr(vocabulary).encode()).hexdigest()[:12]
+    return f"{'+'.join(roles)}, layout {codec.layout.version}, tokens {digest}"
+
+
+def encode(config: TrainConfig, work: Path) -> EncodedRows:
+    """Return the rows of a configuration, encoded for its roles."""
+    rows = read_rows(config.data, work, config.augmentation)
+    _, codec = load_base(config.model.base, LayoutChoice(config.model.layout, config.model.speakers))
+    makers = [ExampleMaker.of_config(config, role, codec.layout) for role in config.roles]
+    dataset = ExampleDataset.of_config(config, rows, makers, codec)
+    return freeze(PackedBatches(dataset, config.optimisation, config.seed), config.optimisation.workers)
+
+
+def freeze(batches: PackedBatches, workers: int = 0) -> EncodedRows:
+    """Return what batches teach, with draws of noise instead of the makers that draw it."""
+    dataset = batches.dataset
+    copies = Counter(packed.row for packed in batches.packed)
+    firsts = [packed for packed in batches.packed if packed.copy == 0]
+
+    def flatten(part: range) -> list[tuple[list[int], list[int], list[int]]]:
+        return [_flatten(firsts[k].source, _texts(dataset, firsts[k])) for k in part]
+
+    flat = map_slices(flatten, len(firsts), workers)
+    kind = np.uint16 if len(dataset.codec) <= np.iinfo(np.uint16).max else np.uint32
+    return EncodedRows(
+        np.concatenate([np.array(ids, dtype=kind) for ids, _, _ in flat]),
+        np.array([lengths for _, lengths, _ in flat], dtype=np.uint16),
+        np.array([given for _, _, given in flat], dtype=np.uint16),
+        np.array([copies[packed.row] for packed in firsts], dtype=np.uint16),
+        made_for([maker.role for maker in dataset.makers], dataset.codec),
+    )
+
+
+def _texts(dataset: ExampleDataset, packed: PackedRow) -> list[Segment | None]:
+    """Return the texts of all roles, then the draws; None where a row has no such text."""
+    texts: list[Segment | None] = [None] * (len(dataset.makers) + DRAWS)
+    row, script = dataset.rows[packed.row], dataset.scripts[packed.row]
+    for number, text in zip(packed.makers, packed.segments, strict=True):
+        texts[number] = text
+        for draw in range(DRAWS):
+            noisy = dataset.makers[number].noisy_example(row, script, draw)
+            if noisy is not None:
+                texts[draw - DRAWS] = encode_text(dataset.codec, noisy)
+    return texts
+
+
+def _flatten(source: list[int], texts: Sequence[Segment | None]) -> tuple[list[int], list[int], list[int]]:
+    """Return all tokens of a row, the lengths of its parts, and how many of each text are given."""
+    parts = [source, *(text.ids if text else [] for text in texts)]
+    given = [text.free if text else 0 for text in texts]
+    return [number for part in parts for number in part], [len(part) for part in parts], given
+
+
+class EncodedBatches(Batches):
+    """Batches of rows that were encoded beforehand."""
+
+    def __init__(self, rows: EncodedRows, fit: OptimisationSettings, seed: int) -> None:
+        self.encoded = rows
+        lengths = rows.lengths.astype(np.int64)
+        self.roles = lengths.shape[1] - 1 - DRAWS
+        edges = np.concatenate([[0], np.cumsum(lengths)])
+        self.edges = np.stack([edges[k : k + lengths.size : lengths.shape[1]] for k in range(lengths.shape[1] + 1)], 1)
+        self.row = np.repeat(np.arange(len(lengths)), rows.repeats)
+        starts = np.cumsum(rows.repeats.astype(np.int64)) - rows.repeats
+        self.copy = np.arange(len(self.row)) - np.repeat(starts, rows.repeats)
+        targets = lengths[:, 1 : self.roles + 1].sum(1)
+        super().__init__(list(zip(lengths[self.row, 0].tolist(), targets[self.row].tolist(), strict=True)), fit, seed)
+
+    def examples(self, item: int, epoch: int) -> list[NoisedExample]:
+        """Return a row's source, the texts of all its roles, and one with the noise of the copy and the epoch."""
+        row, draw = int(self.row[item]), (int(self.copy[item]) + epoch + self.seed) % DRAWS
+        source, *texts = (self.encoded.ids[start:end].tolist() for start, end in pairwise(self.edges[row]))
+        chosen = (*range(self.roles), self.roles + draw)
+        given = self.encoded.given[row]
+        return [NoisedExample(source, [Segment(texts[k], int(given[k])) for k in chosen if texts[k]])]

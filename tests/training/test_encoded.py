@@ -1,0 +1,144 @@
+"""Rows encoded beforehand: the same examples as packed training makes, one file, and a run from it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from teo.errors import ConfigError, DataError  # noqa: E402
+from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
+from teo.models.storage import save_bytes  # noqa: E402
+from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
+from teo.training.backbones import load_base  # noqa: E402
+from teo.training.batches import ExampleDataset  # noqa: E402
+from teo.training.config import PACKED_ROLES, TrainConfig, read_config  # noqa: E402
+from teo.training.encoded import DRAWS, EncodedBatches, EncodedRows, freeze, made_for  # noqa: E402
+from teo.training.examples import ExampleMaker  # noqa: E402
+from teo.training.finetune import train  # noqa: E402
+from teo.training.packed import PackedBatches  # noqa: E402
+from teo.training.rows import RunRows, read_rows  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+import encode_rows  # noqa: E402
+
+RECIPE = """
+output = "OUT"
+roles = ["fused", "direct", "fast"]
+shared = true
+packed = true
+device = "cpu"
+[model]
+base = "BASE"
+source_limit = 64
+target_limit = 40
+dropout = 0.0
+[[data]]
+name = "synthetic"
+rows = 48
+dev = ""
+repeat = 2
+[perturbation]
+prob_p = 0.9
+fused_share = 0.7
+[optimisation]
+epochs = 2
+batch_size = 16
+learning_rate = 3e-3
+[evaluation]
+every = 0
+[writing]
+log_every = 4
+plots = false
+"""
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny backbone with a tokenizer, saved in 8 bits."""
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("base")
+    tokenizer = train_tokenizer(["Who is it? It is he.", "苹果多少钱"] * 8, size=450, alphabet=90)
+    wrap_tokenizer(tokenizer).save_pretrained(folder)
+    size = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "heads": 4, "d_ff": 64}
+    config = TeoConfig(vocab_size=tokenizer.get_vocab_size(), **size)
+    save_bytes(TeoForConditionalGeneration(config), folder, folder / "bytes")
+    return folder / "bytes"
+
+
+def recipe(folder: Path, base: Path, *overrides: str) -> TrainConfig:
+    file = folder / "recipe.toml"
+    file.write_text(RECIPE.replace("OUT", str(folder / "model")).replace("BASE", str(base)))
+    return read_config(file, overrides)
+
+
+def pack_rows(config: TrainConfig, rows: RunRows) -> PackedBatches:
+    _, codec = load_base(config.model.base)
+    makers = [ExampleMaker.of_config(config, role, codec.layout) for role in config.roles]
+    return PackedBatches(ExampleDataset.of_config(config, rows, makers, codec), config.optimisation, config.seed)
+
+
+def test_encoded_rows_teach_what_packed_ones_teach(base: Path, tmp_path: Path) -> None:
+    config = recipe(tmp_path, base)
+    packed = pack_rows(config, read_rows(config.data, tmp_path))
+    encoded = EncodedBatches(freeze(packed), config.optimisation, config.seed)
+    assert encoded.sizes == packed.sizes and len(encoded) == len(packed)
+    noisy = 0
+    for item in range(len(packed.packed)):
+        row = packed.packed[item].row
+        first = next(k for k in range(len(packed.packed)) if packed.packed[k].row == row and packed.packed[k].copy == 0)
+        drawn = [packed.examples(first, epoch)[0].segments[3:] for epoch in range(DRAWS)]
+        for epoch in range(DRAWS + 1):
+            (given,), (wanted,) = encoded.examples(item, epoch), packed.examples(item, epoch)
+            assert (given.source, given.segments[:3]) == (wanted.source, wanted.segments[:3])
+            assert given.segments[3:] == drawn[(packed.packed[item].copy + epoch + config.seed) % DRAWS]
+            noisy += len(given.segments) > 3
+    assert noisy > len(packed.packed)
+
+
+def test_files_are_joined_in_order(base: Path, tmp_path: Path) -> None:
+    config = recipe(tmp_path, base)
+    rows = freeze(pack_rows(config, read_rows(config.data, tmp_path)))
+    rows.save(tmp_path / "a.npz")
+    both = EncodedRows.load([tmp_path / "a.npz", tmp_path / "a.npz"])
+    assert both.made_for == rows.made_for
+    assert np.array_equal(both.ids, np.concatenate([rows.ids, rows.ids])) and len(both.repeats) == 2 * len(rows.repeats)
+    batches = EncodedBatches(both, config.optimisation, config.seed)
+    assert batches.examples(0, 0) == batches.examples(len(batches.sizes) // 2, 0)
+
+
+@pytest.mark.parametrize(("content", "reason"), [(None, "no file"), (b"nothing of ours", "not an archive")])
+def test_what_is_no_file_of_rows_is_refused(content: bytes | None, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(DataError, match=r"a.npz: expected rows that tools/encode_rows.py wrote"):
+        EncodedRows.load([file])
+
+
+def test_a_run_from_encoded_rows_needs_no_data(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rows.npz"
+    recipe(tmp_path, base)
+    encode_rows.main([str(tmp_path / "recipe.toml"), str(file)])
+    assert "48 rows, 96 an epoch" in capsys.readouterr().out
+    again = train(recipe(tmp_path, base, f'encoded=["{file}"]', "data=[]"))
+    assert [step for step, _ in again.groups["weights"].losses] == [4, 8, 12]
+    assert (tmp_path / "model" / "teo.json").is_file()
+    _, codec = load_base(str(base))
+    with pytest.raises(ConfigError, match=r"expected rows for direct, layout 1, tokens \w+, found fused\+direct\+fast"):
+        EncodedRows.load([file]).require(made_for(["direct"], codec))
+    with pytest.raises(ConfigError, match="expected rows for direct"):
+        train(recipe(tmp_path, base, f'encoded=["{file}"]', 'roles=["direct"]', "overwrite=true"))
+
+
+@pytest.mark.parametrize(
+    "override", ["packed=false", "shared=false", 'roles=["stage1", "stage2"]', "model.base=random"]
+)
+def test_other_runs_cannot_read_encoded_rows(override: str, base: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"encoded: expected packed and shared roles of {', '.join(PACKED_ROLES)}"):
+        recipe(tmp_path, base, 'encoded=["a.npz"]', override)
