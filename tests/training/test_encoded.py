@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,70 +10,26 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+import encode_rows  # noqa: E402
+from packed_runs import recipe, tiny_base  # noqa: E402
 from teo.errors import ConfigError, DataError  # noqa: E402
-from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
-from teo.models.storage import save_bytes  # noqa: E402
-from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.training.backbones import load_base  # noqa: E402
 from teo.training.batches import ExampleDataset  # noqa: E402
-from teo.training.config import PACKED_ROLES, TrainConfig, read_config  # noqa: E402
+from teo.training.config import PACKED_ROLES, TrainConfig  # noqa: E402
 from teo.training.encoded import DRAWS, EncodedBatches, EncodedRows, freeze, made_for  # noqa: E402
 from teo.training.examples import ExampleMaker  # noqa: E402
 from teo.training.finetune import train  # noqa: E402
 from teo.training.packed import PackedBatches  # noqa: E402
 from teo.training.rows import RunRows, read_rows  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-import encode_rows  # noqa: E402
-
-RECIPE = """
-output = "OUT"
-roles = ["fused", "direct", "fast"]
-shared = true
-packed = true
-device = "cpu"
-[model]
-base = "BASE"
-source_limit = 64
-target_limit = 40
-dropout = 0.0
-[[data]]
-name = "synthetic"
-rows = 48
-dev = ""
-repeat = 2
-[perturbation]
-prob_p = 0.9
-fused_share = 0.7
-[optimisation]
-epochs = 2
-batch_size = 16
-learning_rate = 3e-3
-[evaluation]
-every = 0
-[writing]
-log_every = 4
-plots = false
-"""
+FEW = ("data.rows=48", "data.repeat=2", 'data.dev=""', "perturbation.prob_p=0.9", "perturbation.fused_share=0.7")
+"""Few rows, each twice, with much noise and nothing to choose on."""
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny backbone with a tokenizer, saved in 8 bits."""
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp("base")
-    tokenizer = train_tokenizer(["Who is it? It is he.", "苹果多少钱"] * 8, size=450, alphabet=90)
-    wrap_tokenizer(tokenizer).save_pretrained(folder)
-    size = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "heads": 4, "d_ff": 64}
-    config = TeoConfig(vocab_size=tokenizer.get_vocab_size(), **size)
-    save_bytes(TeoForConditionalGeneration(config), folder, folder / "bytes")
-    return folder / "bytes"
-
-
-def recipe(folder: Path, base: Path, *overrides: str) -> TrainConfig:
-    file = folder / "recipe.toml"
-    file.write_text(RECIPE.replace("OUT", str(folder / "model")).replace("BASE", str(base)))
-    return read_config(file, overrides)
+    """A tiny backbone with a tokenizer."""
+    return tiny_base(tmp_path_factory.mktemp("base"), ["Who is it? It is he.", "苹果多少钱"])
 
 
 def pack_rows(config: TrainConfig, rows: RunRows) -> PackedBatches:
@@ -84,7 +39,7 @@ def pack_rows(config: TrainConfig, rows: RunRows) -> PackedBatches:
 
 
 def test_encoded_rows_teach_what_packed_ones_teach(base: Path, tmp_path: Path) -> None:
-    config = recipe(tmp_path, base)
+    config = recipe(tmp_path, base, *FEW)
     packed = pack_rows(config, read_rows(config.data, tmp_path))
     encoded = EncodedBatches(freeze(packed), config.optimisation, config.seed)
     assert encoded.sizes == packed.sizes and len(encoded) == len(packed)
@@ -102,7 +57,7 @@ def test_encoded_rows_teach_what_packed_ones_teach(base: Path, tmp_path: Path) -
 
 
 def test_files_are_joined_in_order(base: Path, tmp_path: Path) -> None:
-    config = recipe(tmp_path, base)
+    config = recipe(tmp_path, base, *FEW)
     rows = freeze(pack_rows(config, read_rows(config.data, tmp_path)))
     rows.save(tmp_path / "a.npz")
     both = EncodedRows.load([tmp_path / "a.npz", tmp_path / "a.npz"])
@@ -123,10 +78,10 @@ def test_what_is_no_file_of_rows_is_refused(content: bytes | None, reason: str, 
 
 def test_a_run_from_encoded_rows_needs_no_data(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "rows.npz"
-    recipe(tmp_path, base)
-    encode_rows.main([str(tmp_path / "recipe.toml"), str(file)])
+    recipe(tmp_path, base, *FEW)
+    encode_rows.main([str(tmp_path / "packed.toml"), str(file), *FEW])
     assert "48 rows, 96 an epoch" in capsys.readouterr().out
-    again = train(recipe(tmp_path, base, f'encoded=["{file}"]', "data=[]"))
+    again = train(recipe(tmp_path, base, f'encoded=["{file}"]', "data=[]", "optimisation.batch_size=16"))
     assert [step for step, _ in again.groups["weights"].losses] == [4, 8, 12]
     assert (tmp_path / "model" / "teo.json").is_file()
     _, codec = load_base(str(base))

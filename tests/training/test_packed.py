@@ -9,18 +9,18 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from packed_runs import recipe, tiny_base  # noqa: E402
 from teo.data.row import Row  # noqa: E402
 from teo.dialogue import Dialogue  # noqa: E402
 from teo.edits import Order  # noqa: E402
 from teo.errors import ConfigError, ModelError  # noqa: E402
-from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
+from teo.models import TeoForConditionalGeneration  # noqa: E402
 from teo.models.backbone import IGNORED  # noqa: E402
-from teo.models.storage import BASE, find_base, load_bytes, save_bytes  # noqa: E402
-from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
+from teo.models.storage import BASE, find_base, load_bytes  # noqa: E402
 from teo.runtime.torch_codec import Codec  # noqa: E402
 from teo.training.backbones import load_base  # noqa: E402
 from teo.training.batches import ExampleDataset  # noqa: E402
-from teo.training.config import PACKED_ROLES, OptimisationSettings, PerturbationSettings, read_config  # noqa: E402
+from teo.training.config import PACKED_ROLES, OptimisationSettings, PerturbationSettings  # noqa: E402
 from teo.training.examples import ExampleMaker  # noqa: E402
 from teo.training.finetune import train  # noqa: E402
 from teo.training.packed import PackedBatches, RoleBatches  # noqa: E402
@@ -34,18 +34,9 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny backbone with its tokenizer, saved in 8 bits."""
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("base")
+    """A tiny backbone with its tokenizer."""
     texts = [text for row in ROWS for text in (*row.dialogue.history, row.dialogue.utterance, row.rewrite)]
-    tokenizer = train_tokenizer(texts * 4, size=450, alphabet=90)
-    wrap_tokenizer(tokenizer).save_pretrained(folder)
-    config = TeoConfig(
-        vocab_size=tokenizer.get_vocab_size(), d_model=32, encoder_layers=2, decoder_layers=1, heads=4, d_ff=64
-    )
-    save_bytes(TeoForConditionalGeneration(config), folder, folder / "bytes")
-    return folder / "bytes"
+    return tiny_base(tmp_path_factory.mktemp("base"), texts)
 
 
 def dataset(base: Path, order: Order = "position", **changes: object) -> ExampleDataset:
@@ -172,42 +163,6 @@ def test_a_damaged_base_is_an_error(base: Path, tmp_path: Path) -> None:
     (tmp_path / "x" / "config.json").write_text(config)
     with pytest.raises(ModelError, match=r"expected encoder\.layers\.0\.feed_forward\.up\.weight of shape \(48, 32\)"):
         load_bytes(tmp_path / "x")
-
-
-RECIPE = """
-output = "OUT"
-roles = ["fused", "direct", "fast"]
-shared = true
-packed = true
-device = "cpu"
-[model]
-base = "BASE"
-source_limit = 64
-target_limit = 40
-dropout = 0.0
-[[data]]
-name = "synthetic"
-rows = 256
-dev_rows = 16
-[perturbation]
-prob_p = 0.3
-[optimisation]
-epochs = 2
-batch_size = 32
-learning_rate = 3e-3
-warmup = 0.1
-[evaluation]
-every = 0
-[writing]
-log_every = 4
-plots = false
-"""
-
-
-def recipe(tmp_path: Path, base: Path, *overrides: str):
-    file = tmp_path / "packed.toml"
-    file.write_text(RECIPE.replace("OUT", str(tmp_path / "model")).replace("BASE", str(base)))
-    return read_config(file, overrides)
 
 
 def test_packed_training_makes_a_model_folder(base: Path, tmp_path: Path) -> None:
