@@ -230,7 +230,7 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
         loss = None if labels is None else self.loss(states, source, source_ids, attention_mask, labels)
         logits = None
         if labels is None or not self.training:
-            logits = self.log_probabilities(states, source, source_ids, attention_mask)
+            logits = self.log_probabilities(states, self.copy_head.key(source), source_ids, attention_mask)
         return Seq2SeqLMOutput(
             loss=loss, logits=logits, past_key_values=past_key_values, encoder_last_hidden_state=source
         )
@@ -241,10 +241,13 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
         shifted[:, 1:] = labels[:, :-1]
         return shifted.masked_fill(shifted == IGNORED, self.config.pad_token_id)
 
-    def log_probabilities(self, states: Tensor, source: Tensor, source_ids: Tensor, mask: Tensor) -> Tensor:
-        """Return log p over the whole vocabulary for each position: the mixture of generating and copying."""
+    def log_probabilities(self, states: Tensor, keys: Tensor, source_ids: Tensor, mask: Tensor) -> Tensor:
+        """Return log p over the whole vocabulary for each position: the mixture of generating and copying.
+
+        `keys` are the copy head's keys of the source.
+        """
         generated = F.linear(states, self.embedding.weight, self.output_bias).float().softmax(-1)
-        log_attention, gate = self.copy_head(states, self.copy_head.key(source), mask.bool())
+        log_attention, gate = self.copy_head(states, keys, mask.bool())
         copied = torch.zeros_like(generated)
         index = source_ids[:, None, :].expand(-1, states.shape[1], -1)
         copied.scatter_add_(2, index, log_attention.exp())

@@ -14,9 +14,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
+from teo.models import TeoForConditionalGeneration
 from teo.models.backbone import IGNORED
 from teo.runtime.generator import Generated, decoder_starts, text_limit
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
+from teo.runtime.torch_greedy import write_greedily
 
 _KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Without cuDNN's, which makes a new plan for every length: a text that grows by a token a step never has the same."""
@@ -119,25 +121,36 @@ class TorchGenerator:
             if self._positions:
                 room = max(1, min(room, self._positions - start.shape[1]))
             limits = [text_limit(len(encoded[k]), room) for k in batch]
-            with torch.no_grad(), self._own_search():
-                written = self.model.generate(
-                    encoder_outputs=_select(read, None),
-                    attention_mask=mask,
-                    decoder_input_ids=start,
-                    num_beams=beams,
-                    num_return_sequences=count,
-                    max_new_tokens=max(limits),
-                )
-            owners = [row for row in range(len(batch)) for _ in range(count)]
-            texts = [
-                self._until_end(ids[: limits[row]])
-                for row, ids in zip(owners, written[:, start.shape[1] :].tolist(), strict=True)
-            ]
-            rows = torch.tensor(owners, device=self.device)
-            scores = self._token_scores(_select(read, rows), mask[rows], [starts[batch[k]] for k in owners], texts)
-            for row, ids, token_scores in zip(owners, texts, scores, strict=True):
-                results[batch[row]].append(Generated(self.codec.decode(ids), tuple(token_scores)))
+            with torch.no_grad(), sdpa_kernel(_KERNELS):
+                if beams == 1 and isinstance(self.model, TeoForConditionalGeneration):
+                    found = write_greedily(self.model, read, mask, start, limits, self.codec.eos_id)
+                else:
+                    found = self._generate(read, mask, start, limits, beams, count)
+            for row, (ids, scores) in enumerate(found):
+                results[batch[row // count]].append(Generated(self.codec.decode(ids), tuple(scores)))
         return results
+
+    def _generate(
+        self, read: Any, mask: Tensor, start: Tensor, limits: Sequence[int], beams: int, count: int
+    ) -> list[tuple[list[int], list[float]]]:
+        """Return `count` texts of each source by transformers' own search, with the log-probabilities of their ids."""
+        with self._own_search():
+            written = self.model.generate(
+                encoder_outputs=_select(read, None),
+                attention_mask=mask,
+                decoder_input_ids=start,
+                num_beams=beams,
+                num_return_sequences=count,
+                max_new_tokens=max(limits),
+            )
+        owners = [row for row in range(len(limits)) for _ in range(count)]
+        texts = [
+            self._until_end(ids[: limits[row]])
+            for row, ids in zip(owners, written[:, start.shape[1] :].tolist(), strict=True)
+        ]
+        rows = torch.tensor(owners, device=self.device)
+        scores = self._token_scores(_select(read, rows), mask[rows], start[rows].tolist(), texts)
+        return list(zip(texts, scores, strict=True))
 
     def score(
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
@@ -171,8 +184,7 @@ class TorchGenerator:
         """
         stored, self.model.generation_config = self.model.generation_config, self._search
         try:
-            with sdpa_kernel(_KERNELS):
-                yield
+            yield
         finally:
             self.model.generation_config = stored
 
