@@ -12,7 +12,7 @@ pytest.importorskip("transformers", reason="the torch runtime needs transformers
 from transformers import GenerationConfig  # noqa: E402
 
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
-from teo.runtime.torch_greedy import write_greedily  # noqa: E402
+from teo.runtime.torch_greedy import generate_greedily  # noqa: E402
 
 ROWS, WIDTH, LONGEST = 24, 11, 30
 
@@ -41,11 +41,11 @@ def read_sources(model: Any) -> tuple[Any, Any, Any]:
         return model.get_encoder()(input_ids=ids, attention_mask=mask), mask, starts
 
 
-def test_it_writes_what_transformers_writes(model: TeoForConditionalGeneration) -> None:
+def test_it_generates_what_transformers_generates(model: TeoForConditionalGeneration) -> None:
     read, mask, starts = read_sources(model)
     end = model.config.eos_token_id
     limits = [LONGEST - row % 3 for row in range(ROWS)]
-    found = write_greedily(model, read, mask, starts, limits, end)
+    found = generate_greedily(model, read, mask, starts, limits, end)
     marks = {"eos_token_id": end, "pad_token_id": model.config.pad_token_id}
     search = GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=LONGEST, **marks)
     written = model.generate(
@@ -61,9 +61,9 @@ def test_it_writes_what_transformers_writes(model: TeoForConditionalGeneration) 
     assert len(lengths) > 4 and min(lengths) < 8 and max(lengths) > 25, "rows leave the batch one after the other"
 
 
-def test_tokens_bring_their_log_probability(model: TeoForConditionalGeneration) -> None:
+def test_tokens_come_with_their_log_probability(model: TeoForConditionalGeneration) -> None:
     read, mask, starts = read_sources(model)
-    found = write_greedily(model, read, mask, starts, [LONGEST] * ROWS, model.config.eos_token_id)
+    found = generate_greedily(model, read, mask, starts, [LONGEST] * ROWS, model.config.eos_token_id)
     for row, (ids, scores) in enumerate(found):
         text = torch.tensor([[*starts[row].tolist(), *ids]])
         one = type(read)(**{name: value[row : row + 1] for name, value in read.items()})

@@ -18,7 +18,7 @@ from teo.models import TeoForConditionalGeneration
 from teo.models.backbone import IGNORED
 from teo.runtime.generator import Generated, decoder_starts, text_limit
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
-from teo.runtime.torch_greedy import write_greedily
+from teo.runtime.torch_greedy import generate_greedily
 
 _KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Without cuDNN's, which makes a new plan for every length: a text that grows by a token a step never has the same."""
@@ -123,7 +123,7 @@ class TorchGenerator:
             limits = [text_limit(len(encoded[k]), room) for k in batch]
             with torch.no_grad(), sdpa_kernel(_KERNELS):
                 if beams == 1 and isinstance(self.model, TeoForConditionalGeneration):
-                    found = write_greedily(self.model, read, mask, start, limits, self.codec.eos_id)
+                    found = generate_greedily(self.model, read, mask, start, limits, self.codec.eos_id)
                 else:
                     found = self._generate(read, mask, start, limits, beams, count)
             for row, (ids, scores) in enumerate(found):

@@ -1,4 +1,4 @@
-"""Greedy search of our own backbone: rows that have ended leave the batch, and tokens bring their log-probability."""
+"""Greedy search of our own backbone: ended texts leave the batch, and tokens come with their log-probability."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from transformers import DynamicCache, EncoderDecoderCache
 
 from teo.models import TeoForConditionalGeneration
 
-_LOOK = 4
-"""Steps between two looks at which rows have ended: a look waits for the GPU."""
-_WORTH = 0.8
-"""Rows are taken out of the batch where at most this share of it goes on."""
+_CHECK_EVERY = 4
+"""Steps between two checks of which rows have ended: a check waits for the GPU."""
+_COMPACT_AT = 0.8
+"""Ended rows are taken out of the batch where at most this share of it goes on."""
 
 
 @torch.no_grad()
-def write_greedily(
-    model: TeoForConditionalGeneration, read: Any, mask: Tensor, starts: Tensor, limits: Sequence[int], end: int
+def generate_greedily(
+    model: TeoForConditionalGeneration, source: Any, mask: Tensor, starts: Tensor, limits: Sequence[int], end: int
 ) -> list[tuple[list[int], list[float]]]:
-    """Return the ids that each source's text goes on with, the end included, and their log-probabilities.
+    """Return the ids of each text after its start, the end token included, and their log-probabilities.
 
-    A text takes the likeliest token after `starts` each time, until its end or its limit.
+    `source` is the encoder's output. A text ends at its end token or at its limit.
     """
-    search = _Search(model, read, mask, starts, limits, end)
+    search = _Search(model, source, mask, starts, limits, end)
     for step in range(max(limits)):
-        search.go_on(step)
-        if step % _LOOK == _LOOK - 1 and not search.drop_ended():
+        search.advance(step)
+        if step % _CHECK_EVERY == _CHECK_EVERY - 1 and not search.drop_ended():
             break
     return search.texts(limits)
 
 
 class _Search:
-    """The rows that go on, and what was written for all."""
+    """The rows that go on, and the tokens of all."""
 
     def __init__(
         self,
         model: TeoForConditionalGeneration,
-        read: Any,
+        source: Any,
         mask: Tensor,
         starts: Tensor,
         limits: Sequence[int],
         end: int,
     ) -> None:
         self.model, self.end = model, end
-        self.source, self.source_ids, self.mask = read["last_hidden_state"], read["source_ids"], mask
+        self.source, self.source_ids, self.mask = source["last_hidden_state"], source["source_ids"], mask
         self.keys = model.copy_head.key(self.source)
         self.cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        self.given = starts
+        self.inputs = starts
         device = starts.device
         self.rows = torch.arange(len(limits), device=device)
         self.limits = torch.tensor(limits, device=device)
@@ -57,30 +57,30 @@ class _Search:
         self.ids = torch.full((len(limits), max(limits)), end, device=device)
         self.scores = torch.zeros((len(limits), max(limits)), device=device)
 
-    def go_on(self, step: int) -> None:
-        """Write one more token of every row; what follows an end does not count."""
-        states = self.model.decoder(self.given, self.source, self.mask, None, self.cache)[:, -1:]
+    def advance(self, step: int) -> None:
+        """Append the likeliest token to every row; what follows an end token does not count."""
+        states = self.model.decoder(self.inputs, self.source, self.mask, None, self.cache)[:, -1:]
         logs = self.model.log_probabilities(states, self.keys, self.source_ids, self.mask)
         score, token = logs[:, 0].max(-1)
         self.ids[self.rows, step] = torch.where(self.ended, self.end, token)
         self.scores[self.rows, step] = score
         self.ended |= (token == self.end) | (self.limits <= step + 1)
-        self.given = token[:, None]
+        self.inputs = token[:, None]
 
     def drop_ended(self) -> bool:
         """Take out rows that have ended where that is worth it, and tell whether any go on."""
         going = self.ended.logical_not().nonzero()[:, 0]
         if not len(going):
             return False
-        if len(going) <= _WORTH * len(self.rows):
+        if len(going) <= _COMPACT_AT * len(self.rows):
             self.rows, self.limits, self.ended = self.rows[going], self.limits[going], self.ended[going]
             self.source, self.source_ids, self.mask = self.source[going], self.source_ids[going], self.mask[going]
-            self.keys, self.given = self.keys[going], self.given[going]
+            self.keys, self.inputs = self.keys[going], self.inputs[going]
             self.cache.batch_select_indices(going)
         return True
 
     def texts(self, limits: Sequence[int]) -> list[tuple[list[int], list[float]]]:
-        """Return what was written, up to the end or the limit of each row."""
+        """Return ids and log-probabilities up to the end token or the limit of each row."""
         found = []
         for ids, scores, limit in zip(self.ids.tolist(), self.scores.tolist(), limits, strict=True):
             length = ids.index(self.end) + 1 if self.end in ids[:limit] else limit

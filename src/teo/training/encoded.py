@@ -1,7 +1,7 @@
 """Rows encoded beforehand: all that packed training reads, as a few arrays in one file.
 
-Encoding half a million rows takes minutes of several cores, in which a GPU has nothing to do. `encode` does it
-on any machine, and `EncodedBatches` trains from its files alone. The noise is drawn while encoding, `DRAWS` times for
+Encoding half a million rows takes minutes of several cores, in which a GPU has nothing to do. `encode` does it on any
+machine, and `EncodedBatches` trains from its files alone. The noise is drawn while encoding, `DRAWS` times for
 each row; every copy of a row and every epoch takes the next draw.
 """
 
@@ -32,7 +32,7 @@ from teo.training.rows import read_rows
 
 DRAWS = 3
 """Draws of noise for each row."""
-_ARRAYS = ("ids", "lengths", "given", "repeats")
+_ARRAYS = ("ids", "lengths", "prompt_lengths", "repeats")
 
 Array = NDArray[Any]
 
@@ -45,8 +45,8 @@ class EncodedRows:
     """The tokens of all rows: source, then the texts of the roles, then those with noise."""
     lengths: Array
     """Of each row: tokens of its source and of each text; 0 where there is no such text."""
-    given: Array
-    """Of each row: tokens of each text that are given and carry no loss."""
+    prompt_lengths: Array
+    """Of each row: tokens at the start of each text that are its prompt and carry no loss."""
     repeats: Array
     """Of each row: how often it is seen in an epoch."""
     made_for: str
@@ -119,7 +119,7 @@ def freeze(batches: PackedBatches, workers: int = 0) -> EncodedRows:
     return EncodedRows(
         np.concatenate([np.array(ids, dtype=kind) for ids, _, _ in flat]),
         np.array([lengths for _, lengths, _ in flat], dtype=np.uint16),
-        np.array([given for _, _, given in flat], dtype=np.uint16),
+        np.array([prompts for _, _, prompts in flat], dtype=np.uint16),
         np.array([copies[packed.row] for packed in firsts], dtype=np.uint16),
         made_for([maker.role for maker in dataset.makers], dataset.codec),
     )
@@ -139,10 +139,10 @@ def _texts(dataset: ExampleDataset, packed: PackedRow) -> list[Segment | None]:
 
 
 def _flatten(source: list[int], texts: Sequence[Segment | None]) -> tuple[list[int], list[int], list[int]]:
-    """Return all tokens of a row, the lengths of its parts, and how many of each text are given."""
+    """Return all tokens of a row, the lengths of its parts, and the length of each text's prompt."""
     parts = [source, *(text.ids if text else [] for text in texts)]
-    given = [text.free if text else 0 for text in texts]
-    return [number for part in parts for number in part], [len(part) for part in parts], given
+    prompts = [text.free if text else 0 for text in texts]
+    return [number for part in parts for number in part], [len(part) for part in parts], prompts
 
 
 class EncodedBatches(Batches):
@@ -165,5 +165,5 @@ class EncodedBatches(Batches):
         row, draw = int(self.row[item]), (int(self.copy[item]) + epoch + self.seed) % DRAWS
         source, *texts = (self.encoded.ids[start:end].tolist() for start, end in pairwise(self.edges[row]))
         chosen = (*range(self.roles), self.roles + draw)
-        given = self.encoded.given[row]
-        return [NoisedExample(source, [Segment(texts[k], int(given[k])) for k in chosen if texts[k]])]
+        prompts = self.encoded.prompt_lengths[row]
+        return [NoisedExample(source, [Segment(texts[k], int(prompts[k])) for k in chosen if texts[k]])]
