@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import tempfile
@@ -22,7 +23,8 @@ def main(arguments: Sequence[str]) -> None:
         raise InputError(
             "expected a configuration and a file: python tools/encode_rows.py CONFIG OUT.npz [key=value ...]"
         )
-    config = read_config(Path(arguments[0]), arguments[2:])
+    # As the run that will read the file: what it could not train is refused before anything is encoded.
+    config = read_config(Path(arguments[0]), [*arguments[2:], f"encoded={json.dumps([arguments[1]])}"])
     with tempfile.TemporaryDirectory() as work:
         rows = encode(config, Path(work))
     rows.save(Path(arguments[1]))

@@ -143,10 +143,6 @@ def _growth(batch: dict[str, Any]) -> list[str]:
     return ["### From one core to several", words, table(head, rows, "rrrr")]
 
 
-def _grown(run: dict[str, Any], one: float) -> list[tuple[float, int]]:
-    return [(run["rows_per_second"], 1), (run["rows_per_second"] / one, 2), (run["rows_per_cpu_second"], 1)]
-
-
 def _kills(batch: dict[str, Any]) -> str:
     kills = batch["kills"]
     same = "the same files as" if kills["same"] else "OTHER files than"

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 import encode_rows  # noqa: E402
 from packed_runs import recipe, tiny_base  # noqa: E402
 from teo.errors import ConfigError, DataError  # noqa: E402
-from teo.training.backbones import load_base  # noqa: E402
+from teo.training.backbones import LayoutChoice, load_base  # noqa: E402
 from teo.training.batches import ExampleDataset  # noqa: E402
 from teo.training.config import PACKED_ROLES, TrainConfig  # noqa: E402
 from teo.training.encoded import DRAWS, EncodedBatches, EncodedRows, freeze, made_for  # noqa: E402
@@ -41,7 +41,7 @@ def pack_rows(config: TrainConfig, rows: RunRows) -> PackedBatches:
 def test_encoded_rows_teach_what_packed_ones_teach(base: Path, tmp_path: Path) -> None:
     config = recipe(tmp_path, base, *FEW)
     packed = pack_rows(config, read_rows(config.data, tmp_path))
-    encoded = EncodedBatches(freeze(packed), config.optimisation, config.seed)
+    encoded = EncodedBatches(freeze(packed.dataset), config.optimisation, config.seed)
     assert encoded.sizes == packed.sizes and len(encoded) == len(packed)
     noisy = 0
     for item in range(len(packed.packed)):
@@ -58,7 +58,7 @@ def test_encoded_rows_teach_what_packed_ones_teach(base: Path, tmp_path: Path) -
 
 def test_files_are_joined_in_order(base: Path, tmp_path: Path) -> None:
     config = recipe(tmp_path, base, *FEW)
-    rows = freeze(pack_rows(config, read_rows(config.data, tmp_path)))
+    rows = freeze(pack_rows(config, read_rows(config.data, tmp_path)).dataset)
     rows.save(tmp_path / "a.npz")
     both = EncodedRows.load([tmp_path / "a.npz", tmp_path / "a.npz"])
     assert both.made_for == rows.made_for
@@ -67,7 +67,10 @@ def test_files_are_joined_in_order(base: Path, tmp_path: Path) -> None:
     assert batches.examples(0, 0) == batches.examples(len(batches.sizes) // 2, 0)
 
 
-@pytest.mark.parametrize(("content", "reason"), [(None, "no file"), (b"nothing of ours", "not an archive")])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(None, "no file"), (b"nothing of ours", "not an archive"), (b"PK\x03\x04cut", "an archive that was cut")],
+)
 def test_what_is_no_file_of_rows_is_refused(content: bytes | None, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "a.npz"
     if content is not None:
@@ -97,3 +100,16 @@ def test_a_run_from_encoded_rows_needs_no_data(base: Path, tmp_path: Path, capsy
 def test_other_runs_cannot_read_encoded_rows(override: str, base: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"encoded: expected packed and shared roles of {', '.join(PACKED_ROLES)}"):
         recipe(tmp_path, base, 'encoded=["a.npz"]', override)
+
+
+def test_rows_that_no_run_could_read_are_not_encoded(base: Path, tmp_path: Path) -> None:
+    recipe(tmp_path, base)
+    with pytest.raises(ConfigError, match="encoded: expected packed and shared roles"):
+        encode_rows.main([str(tmp_path / "packed.toml"), str(tmp_path / "rows.npz"), "shared=false"])
+    assert not (tmp_path / "rows.npz").exists()
+
+
+def test_speakers_are_part_of_what_rows_were_encoded_for(base: Path) -> None:
+    plain, marked = (load_base(str(base), LayoutChoice(1, speakers))[1] for speakers in (False, True))
+    assert made_for(["direct"], plain).startswith("direct, layout 1, tokens ")
+    assert made_for(["direct"], marked).startswith("direct, layout 1 with speakers, tokens ")

@@ -18,7 +18,7 @@ from teo.models import TeoForConditionalGeneration
 from teo.models.backbone import IGNORED
 from teo.runtime.generator import Generated, decoder_starts, text_limit
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
-from teo.runtime.torch_greedy import generate_greedily
+from teo.runtime.torch_greedy import generate_greedily, until_end
 
 _KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Without cuDNN's, which makes a new plan for every length: a text that grows by a token a step never has the same."""
@@ -121,7 +121,7 @@ class TorchGenerator:
             if self._positions:
                 room = max(1, min(room, self._positions - start.shape[1]))
             limits = [text_limit(len(encoded[k]), room) for k in batch]
-            with torch.no_grad(), sdpa_kernel(_KERNELS):
+            with sdpa_kernel(_KERNELS):
                 if beams == 1 and isinstance(self.model, TeoForConditionalGeneration):
                     found = generate_greedily(self.model, read, mask, start, limits, self.codec.eos_id)
                 else:
@@ -145,7 +145,7 @@ class TorchGenerator:
             )
         owners = [row for row in range(len(limits)) for _ in range(count)]
         texts = [
-            self._until_end(ids[: limits[row]])
+            until_end(ids[: limits[row]], self.codec.eos_id)
             for row, ids in zip(owners, written[:, start.shape[1] :].tolist(), strict=True)
         ]
         rows = torch.tensor(owners, device=self.device)
@@ -234,11 +234,6 @@ class TorchGenerator:
             scores = output.logits.float().log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
         rows = zip(scores.tolist(), labels.tolist(), strict=True)
         return [[score for score, label in zip(*row, strict=True) if label != IGNORED] for row in rows]
-
-    def _until_end(self, ids: list[int]) -> list[int]:
-        """Return the ids up to the end token, which is kept; without one the search ran into its limit."""
-        end = self.codec.eos_id
-        return ids[: ids.index(end) + 1] if end in ids else ids
 
 
 def choose_device(name: str) -> str:

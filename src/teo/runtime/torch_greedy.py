@@ -33,6 +33,11 @@ def generate_greedily(
     return search.texts(limits)
 
 
+def until_end(ids: list[int], end: int) -> list[int]:
+    """Return the ids up to the end token, which is kept; without one the search ran into its limit."""
+    return ids[: ids.index(end) + 1] if end in ids else ids
+
+
 class _Search:
     """The rows that go on, and the tokens of all."""
 
@@ -83,6 +88,6 @@ class _Search:
         """Return ids and log-probabilities up to the end token or the limit of each row."""
         found = []
         for ids, scores, limit in zip(self.ids.tolist(), self.scores.tolist(), limits, strict=True):
-            length = ids.index(self.end) + 1 if self.end in ids[:limit] else limit
-            found.append((ids[:length], scores[:length]))
+            text = until_end(ids[:limit], self.end)
+            found.append((text, scores[: len(text)]))
         return found

@@ -11,9 +11,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from teo.training.batches import ExampleDataset
 from teo.training.config import OptimisationSettings, TrainConfig
 from teo.training.examples import ExampleMaker
 from teo.training.forked import map_slices
-from teo.training.packed import Batches, PackedBatches, PackedRow, encode_text
+from teo.training.packed import Batches, PackedRow, encode_text, pack_rows
 from teo.training.pretraining.noise import NoisedExample, Segment
 from teo.training.rows import read_rows
 
@@ -83,7 +83,7 @@ def _read(path: Path) -> dict[str, Array]:
     try:
         with np.load(path) as stored:
             return {name: stored[name] for name in (*_ARRAYS, "made_for")}
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise DataError(
             f"{path}: expected rows that tools/encode_rows.py wrote, found none ({error}); encode them"
         ) from error
@@ -93,7 +93,8 @@ def made_for(roles: Sequence[str], codec: Codec) -> str:
     """Return in short what encoded rows depend on: roles, layout, and the tokenizer's vocabulary."""
     vocabulary = sorted(codec.tokenizer.get_vocab().items())
     digest = hashlib.sha256(repr(vocabulary).encode()).hexdigest()[:12]
-    return f"{'+'.join(roles)}, layout {codec.layout.version}, tokens {digest}"
+    speakers = " with speakers" if codec.layout.speakers else ""
+    return f"{'+'.join(roles)}, layout {codec.layout.version}{speakers}, tokens {digest}"
 
 
 def encode(config: TrainConfig, work: Path) -> EncodedRows:
@@ -101,15 +102,14 @@ def encode(config: TrainConfig, work: Path) -> EncodedRows:
     rows = read_rows(config.data, work, config.augmentation)
     _, codec = load_base(config.model.base, LayoutChoice(config.model.layout, config.model.speakers))
     makers = [ExampleMaker.of_config(config, role, codec.layout) for role in config.roles]
-    dataset = ExampleDataset.of_config(config, rows, makers, codec)
-    return freeze(PackedBatches(dataset, config.optimisation, config.seed), config.optimisation.workers)
+    return freeze(ExampleDataset.of_config(config, rows, makers, codec), config.optimisation.workers)
 
 
-def freeze(batches: PackedBatches, workers: int = 0) -> EncodedRows:
-    """Return what batches teach, with draws of noise instead of the makers that draw it."""
-    dataset = batches.dataset
-    copies = Counter(packed.row for packed in batches.packed)
-    firsts = [packed for packed in batches.packed if packed.copy == 0]
+def freeze(dataset: ExampleDataset, workers: int = 0) -> EncodedRows:
+    """Return what packed batches of a dataset teach, with draws of noise instead of the makers that draw it."""
+    items = pack_rows(dataset, workers)
+    copies = Counter(packed.row for packed in items)
+    firsts = [packed for packed in items if packed.copy == 0]
 
     def flatten(part: range) -> list[tuple[list[int], list[int], list[int]]]:
         return [_flatten(firsts[k].source, _texts(dataset, firsts[k])) for k in part]
@@ -152,18 +152,23 @@ class EncodedBatches(Batches):
         self.encoded = rows
         lengths = rows.lengths.astype(np.int64)
         self.roles = lengths.shape[1] - 1 - DRAWS
-        edges = np.concatenate([[0], np.cumsum(lengths)])
-        self.edges = np.stack([edges[k : k + lengths.size : lengths.shape[1]] for k in range(lengths.shape[1] + 1)], 1)
+        self.ends = np.cumsum(lengths).reshape(lengths.shape)
         self.row = np.repeat(np.arange(len(lengths)), rows.repeats)
-        starts = np.cumsum(rows.repeats.astype(np.int64)) - rows.repeats
-        self.copy = np.arange(len(self.row)) - np.repeat(starts, rows.repeats)
+        firsts = np.cumsum(rows.repeats.astype(np.int64)) - rows.repeats
+        self.copy = np.arange(len(self.row)) - np.repeat(firsts, rows.repeats)
         targets = lengths[:, 1 : self.roles + 1].sum(1)
         super().__init__(list(zip(lengths[self.row, 0].tolist(), targets[self.row].tolist(), strict=True)), fit, seed)
 
     def examples(self, item: int, epoch: int) -> list[NoisedExample]:
         """Return a row's source, the texts of all its roles, and one with the noise of the copy and the epoch."""
         row, draw = int(self.row[item]), (int(self.copy[item]) + epoch + self.seed) % DRAWS
-        source, *texts = (self.encoded.ids[start:end].tolist() for start, end in pairwise(self.edges[row]))
-        chosen = (*range(self.roles), self.roles + draw)
-        prompts = self.encoded.prompt_lengths[row]
-        return [NoisedExample(source, [Segment(texts[k], int(prompts[k])) for k in chosen if texts[k]])]
+        texts = [self._text(row, k) for k in (*range(self.roles), self.roles + draw)]
+        return [NoisedExample(self._part(row, 0), [text for text in texts if text.ids])]
+
+    def _text(self, row: int, number: int) -> Segment:
+        return Segment(self._part(row, number + 1), int(self.encoded.prompt_lengths[row, number]))
+
+    def _part(self, row: int, number: int) -> list[int]:
+        """Return the ids of a row's source (0) or of one of its texts."""
+        end = int(self.ends[row, number])
+        return list(self.encoded.ids[end - int(self.encoded.lengths[row, number]) : end].tolist())

@@ -101,20 +101,20 @@ class Run:
         """Return the rows; the main process writes the record once they are read."""
         folder = self.work / "data"
         if self.main:
-            rows = self._read(folder)
+            rows = self._read(folder, writes=True)
             if not (self.work / RECORD).is_file():
                 hashes = hash_files(rows.sources)
                 write_record(self.work, self.config, hashes, self.device, distributed_rank()[1])
         wait_for_all()
         if self.main:
             return rows
-        return read_rows(self.config.data, folder, self.config.augmentation, writes=False)
+        return self._read(folder, writes=False)
 
-    def _read(self, folder: Path) -> RunRows:
+    def _read(self, folder: Path, *, writes: bool) -> RunRows:
         """Return the rows of the datasets; none where they were encoded beforehand."""
         if self.config.encoded:
             return RunRows(sources=[Path(file) for file in self.config.encoded])
-        return read_rows(self.config.data, folder, self.config.augmentation)
+        return read_rows(self.config.data, folder, self.config.augmentation, writes=writes)
 
     def _train_group(self, name: str, roles: Sequence[str]) -> None:
         """Train one set of weights and move the best of them to their place in the output folder."""
@@ -122,8 +122,6 @@ class Run:
         work.mkdir(parents=True, exist_ok=True)
         set_seed(config.seed)
         model, codec = self._start(name)
-        predicted = self._predicted_for_training(roles)
-        makers = [ExampleMaker.of_config(config, role, codec.layout, predicted) for role in roles]
         if config.packed:
             check_packed(config, model, distributed_rank()[1])
         if config.encoded:
@@ -131,6 +129,8 @@ class Run:
             encoded.require(made_for(roles, codec))
             self._train_packed(name, model, codec, EncodedBatches(encoded, config.optimisation, config.seed), None)
             return
+        predicted = self._predicted_for_training(roles)
+        makers = [ExampleMaker.of_config(config, role, codec.layout, predicted) for role in roles]
         dataset = ExampleDataset.of_config(config, self.rows, makers, codec, learned_positions(model.config))
         logger.info("%s: %s, %s parameters, on %s", name, dataset.report, f"{model.num_parameters():,}", self.device)
         dev = None

@@ -114,7 +114,7 @@ class PackedBatches(Batches):
 
     def __init__(self, dataset: ExampleDataset, fit: OptimisationSettings, seed: int) -> None:
         self.dataset = dataset
-        self.packed = _pack(dataset, fit.workers)
+        self.packed = pack_rows(dataset, fit.workers)
         sizes = [(len(packed.source), sum(len(text.ids) for text in packed.segments)) for packed in self.packed]
         super().__init__(sizes, fit, seed)
 
@@ -130,7 +130,7 @@ class PackedBatches(Batches):
         return [NoisedExample(packed.source, segments)]
 
 
-def _pack(dataset: ExampleDataset, workers: int) -> list[PackedRow]:
+def pack_rows(dataset: ExampleDataset, workers: int) -> list[PackedRow]:
     """Return the items of a dataset by row and copy; copies of a row share their ids."""
     by_row: dict[int, list[int]] = {}
     copies: dict[tuple[int, int], None] = {}
