@@ -1,12 +1,14 @@
-"""How a model bears changes that should not matter: an unrelated turn before all others, another name for a thing.
+"""How a model bears changes that should not matter: unrelated turns before all others, another name for a thing.
 
-Rates over the rows of a dataset whose utterance the model changes.
+Rates over the rows of a dataset whose utterance the model changes. Two turns leave the utterance to the same speaker,
+one turn gives it to the other.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from teo import Dialogue
@@ -31,10 +33,10 @@ def main() -> None:
     dialogues = [row.dialogue for row in load_rows(options.data, options.path, options.split).rows[: options.limit]]
     before = rewriter.rewrite_many(dialogues)
     changed = [k for k, one in enumerate(before) if one.changed]
-    prepended = [Dialogue((dialogues[k - 1].utterance, *dialogues[k].history), dialogues[k].utterance) for k in changed]
-    kept = sum(
-        one.rewrite == before[k].rewrite for k, one in zip(changed, rewriter.rewrite_many(prepended), strict=True)
-    )
+    same = {}
+    for count in (1, 2):
+        after = rewriter.rewrite_many([_prepend(dialogues, k, count) for k in changed])
+        same[count] = sum(one.rewrite == before[k].rewrite for k, one in zip(changed, after, strict=True))
     renamed = [
         (k, old, new) for k in changed if (pair := _restored(dialogues[k], before[k].rewrite)) for old, new in [pair]
     ]
@@ -47,12 +49,19 @@ def main() -> None:
             {
                 "rows": len(dialogues),
                 "changed": len(changed),
-                "same_after_an_unrelated_turn": kept / max(1, len(prepended)),
+                "same_after_an_unrelated_turn": same[1] / max(1, len(changed)),
+                "same_after_two_unrelated_turns": same[2] / max(1, len(changed)),
                 "renamed": len(renamed),
                 "renamed_in_the_rewrite": followed / max(1, len(renamed)),
             }
         )
     )
+
+
+def _prepend(dialogues: Sequence[Dialogue], number: int, count: int) -> Dialogue:
+    """Return a dialogue with the utterances of as many others before its own turns."""
+    turns = [dialogues[number - back].utterance for back in range(count, 0, -1)]
+    return Dialogue((*turns, *dialogues[number].history), dialogues[number].utterance)
 
 
 def _restored(dialogue: Dialogue, rewrite: str) -> tuple[str, str] | None:

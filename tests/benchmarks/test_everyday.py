@@ -13,7 +13,7 @@ from teo.evaluation.markdown import percent
 from teo.loading import has_default
 
 STORED = Path(__file__).resolve().parents[2] / "results" / "default" / "everyday.json"
-FLOORS = {"en": (26, 30), "zh": (31, 32)}
+FLOORS = {"en": (32, 30), "zh": (33, 32)}
 """Right and kept of the development dialogues with the embedded model when this was written."""
 MARGIN = 2
 """Utterances that may be lost: 8-bit sums are rounded differently by other processors."""
