@@ -461,8 +461,8 @@ def test_augment_makes_what_is_asked_for(tmp_path: Path, caplog: pytest.LogCaptu
 
 
 def test_the_answers_of_the_package_stand_between_a_question_and_its_follow_up() -> None:
-    made = augment(AugmentationSettings(everyday_en=400, answers="sampled", seed=3), [])
-    answers = dict(read_answers("sampled"))
+    made = augment(AugmentationSettings(everyday_en=400, answers="package", seed=3), [])
+    answers = dict(read_answers("package"))
     assert len(answers) > 4_900
     found = [row for row in made if any(turn in answers.values() for turn in row.dialogue.history)]
     assert len(found) > 10, "the frames that need an answer get one"
@@ -470,7 +470,7 @@ def test_the_answers_of_the_package_stand_between_a_question_and_its_follow_up()
 
 
 def test_answers_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r'none.jsonl: no such file; expected JSON lines of .*, or "sampled"'):
+    with pytest.raises(DataError, match=r'none.jsonl: no such file; expected JSON lines of .*, or "package"'):
         read_answers(str(tmp_path / "none.jsonl"))
 
 

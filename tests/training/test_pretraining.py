@@ -21,7 +21,11 @@ from teo.models.backbone import IGNORED  # noqa: E402
 from teo.models.tokenizer import train_tokenizer  # noqa: E402
 from teo.training.loop import LoopSettings, schedule  # noqa: E402
 from teo.training.pretraining.batches import Bucket, PretrainBatches, collate, fitting  # noqa: E402
-from teo.training.pretraining.noise import (  # noqa: E402
+from teo.training.pretraining.examples import NoiseSettings  # noqa: E402
+from teo.training.pretraining.noise import Noise  # noqa: E402
+from teo.training.pretraining.pretrain import PretrainConfig, prepare, pretrain  # noqa: E402
+from teo.training.pretraining.streams import Corpus, save_stream, split_turns, tokenize_shard  # noqa: E402
+from teo.training.pretraining.vocabulary import (  # noqa: E402
     BLANK_ID,
     CLS_ID,
     DELETE_ID,
@@ -33,12 +37,8 @@ from teo.training.pretraining.noise import (  # noqa: E402
     REPLACE_ID,
     REWRITE_ID,
     SEP_ID,
-    Noise,
-    NoiseSettings,
     Vocabulary,
 )
-from teo.training.pretraining.pretrain import PretrainConfig, prepare, pretrain  # noqa: E402
-from teo.training.pretraining.streams import Corpus, save_stream, split_turns, tokenize_shard  # noqa: E402
 from teo.training.settings import read_settings  # noqa: E402
 
 DIALOGUES = [

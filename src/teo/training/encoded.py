@@ -27,7 +27,7 @@ from teo.training.config import OptimisationSettings, TrainConfig
 from teo.training.examples import ExampleMaker
 from teo.training.forked import map_slices
 from teo.training.packed import Batches, PackedRow, encode_text, pack_rows
-from teo.training.pretraining.noise import NoisedExample, Segment
+from teo.training.pretraining.examples import NoisedExample, Segment
 from teo.training.rows import read_rows
 
 DRAWS = 3

@@ -29,7 +29,7 @@ from teo.training.examples import Example
 from teo.training.forked import map_slices
 from teo.training.loop import LOG, Loop, LoopSettings, PackedModel
 from teo.training.pretraining.batches import Bucket, collate
-from teo.training.pretraining.noise import NoisedExample, Segment
+from teo.training.pretraining.examples import NoisedExample, Segment
 from teo.training.pretraining.pretrain import load_batches
 
 _ROUND = 16

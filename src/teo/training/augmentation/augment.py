@@ -23,10 +23,8 @@ from teo.training.augmentation.requests import Request, read_requests
 from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.augmentation.switches import History, reaction_rows, row_histories, switch_rows
 
-SAMPLED = "sampled"
-"""The name of the answers that come with the package."""
 PACKAGE = "package"
-"""The name of the sampled rows that come with the package."""
+"""In the place of a file: the answers, or the sampled rows, that come with the package."""
 _ANSWERS_FILE = Path(__file__).parent / "answers" / "en.jsonl.xz"
 _SAMPLED_FILE = Path(__file__).parent / "sampled" / "en.jsonl.xz"
 
@@ -119,9 +117,9 @@ def _draw_labels(path: Path, count: int, seed: int) -> list[Row]:
 
 def read_answers(name: str) -> list[History]:
     """Return the questions and answers of a JSONL file, packed with xz or not, each pair as a history."""
-    path = _ANSWERS_FILE if name == SAMPLED else Path(name)
+    path = _ANSWERS_FILE if name == PACKAGE else Path(name)
     if not path.is_file():
-        raise DataError(f'{path}: no such file; expected JSON lines of {{"question", "answer"}}, or "{SAMPLED}"')
+        raise DataError(f'{path}: no such file; expected JSON lines of {{"question", "answer"}}, or "{PACKAGE}"')
     histories: list[History] = []
     with open_text(path) as lines:
         for number, line in enumerate(lines, 1):

@@ -39,7 +39,7 @@ class AugmentationSettings:
     """Reactions after any dialogue, to be kept; both languages together."""
     answers: str = ""
     """JSONL file of {"question", "answer"}: long answers for the English frames, and dialogues after which requests and
-    reactions come; "sampled" for those that come with the package."""
+    reactions come; "package" for those that come with the package."""
     mudoco: str = ""
     """Folder of MuDoCo-QR: its train rows, and half of the dialogues of its dev part."""
     mudoco_copies: int = 0

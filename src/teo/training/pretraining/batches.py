@@ -17,8 +17,10 @@ from torch.utils.data import Dataset
 
 from teo.errors import DataError
 from teo.models.backbone import IGNORED
-from teo.training.pretraining.noise import CLS_ID, Ids, Noise, NoisedExample
+from teo.training.pretraining.examples import NoisedExample
+from teo.training.pretraining.noise import Noise
 from teo.training.pretraining.streams import Corpus
+from teo.training.pretraining.vocabulary import CLS_ID, Ids
 
 _FULL = 0.6
 """Share of a bucket's source that an example must fill: padding costs as much as text."""

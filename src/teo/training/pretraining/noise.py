@@ -3,90 +3,31 @@
 *Rewriting*: spans of a turn that the turns before it also have are left out or give way to a pronoun; the model
 learns to bring them back: at once, as editing operations and then the rewrite, from perturbed operations, and as
 operations that carry their place. One source serves all of these: their targets are written one behind the other.
-*Infilling*: spans of a run of turns become one blank each, which the decoder fills; single tokens are masked, which
-the encoder fills.
+*Infilling* is in a module of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
-from tokenizers import Tokenizer
-
-from teo.layouts import Marker
-from teo.models.tokenizer import EOS, MASK, SPECIAL_TOKENS
 from teo.training.perturbation import perturb
-from teo.units import is_cjk
-
-_ID = {token: index for index, token in enumerate(SPECIAL_TOKENS)}
-CLS_ID, SEP_ID, EOS_ID, MASK_ID = _ID[Marker.CLS], _ID[Marker.SEP], _ID[EOS], _ID[MASK]
-INSERT_ID, DELETE_ID, REPLACE_ID, PLACE_ID = (
-    _ID[marker] for marker in (Marker.INSERT, Marker.DELETE, Marker.REPLACE, Marker.PLACE)
+from teo.training.pretraining.examples import NoisedExample, NoiseSettings, Segment
+from teo.training.pretraining.infilling import infill
+from teo.training.pretraining.vocabulary import (
+    CLS_ID,
+    DELETE_ID,
+    EOS_ID,
+    INSERT_ID,
+    OPERATIONS_ID,
+    PLACE_ID,
+    PLACED_ID,
+    REPLACE_ID,
+    REWRITE_ID,
+    SEP_ID,
+    Ids,
+    Vocabulary,
 )
-OPERATIONS_ID, REWRITE_ID, PLACED_ID, BLANK_ID = (
-    _ID[marker] for marker in (Marker.WRITE_OPERATIONS, Marker.WRITE_REWRITE, Marker.WRITE_PLACED, Marker.BLANK)
-)
-_PRONOUNS = {
-    True: tuple("他 她 它 他们 她们 它们 这个 那个 这 那 这里 那里 这样 这些 那些 这种 那儿 人家".split()),  # noqa: SIM905
-    False: tuple("it it he she they them him her that this there one those these its".split()),  # noqa: SIM905
-}
-"""What a left-out span gives way to, by script: True for Chinese."""
-
-_DETERMINERS = "the a an my your our their this that these those"
-_PREPOSITIONS = "of in at to from for about with on by"
-_PLACE_PREPOSITIONS = "in at to from"
-_POSSESSIVES = "his her its their its his"
-"""English words that go with a noun phrase: people leave out "of Paris", not "Paris", and say "it" for "the tower"."""
-
-_CLITICS = {"'s", "'t", "'r", "'v", "'m", "'l", "'d"}
-
-Ids = list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseSettings:
-    """How examples are made; the defaults are the shipped recipe."""
-
-    infilling: float = 0.4
-    """Share of examples that are infilling; the rest are rewriting."""
-    blanked: float = 0.2
-    """Share of an infilling source's tokens that become blanks."""
-    blank_length: float = 3.0
-    """Mean length of a blanked span (Poisson)."""
-    masked: float = 0.12
-    """Share of an infilling source's other tokens that the encoder must fill."""
-    pronoun: float = 0.35
-    """Chance that a left-out span gives way to a pronoun."""
-    unchanged: float = 0.15
-    """Share of rewriting examples whose turn stays as it is, so that the model learns to leave complete ones alone;
-    turns with a pronoun are not taken for these."""
-    phrase: float = 0.75
-    """Chance that an English span leaves with the words that belong to it: its article, its preposition, its 's."""
-    joined: float = 0.12
-    """Share of examples in which several turns of the history stand as one long turn, as an assistant's answer."""
-    perturbation: float = 0.3
-    """prob_p of Algorithm 1 for the targets that start from perturbed operations."""
-    replacement: float = 0.5
-    """prob_r of Algorithm 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One decoder text: its tokens, of which the first `free` are given and carry no loss."""
-
-    ids: Ids
-    free: int
-
-
-@dataclass(frozen=True, slots=True)
-class NoisedExample:
-    """A source, the decoder's texts for it, and what the encoder must fill (position, token)."""
-
-    source: Ids
-    segments: list[Segment]
-    masked: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,39 +35,6 @@ class _Edit:
     start: int  # in the incomplete utterance
     old: Ids
     new: Ids
-
-
-def cjk_tokens(tokenizer: Tokenizer) -> list[bool]:
-    """Return for each token id whether it is Chinese script."""
-    return [is_cjk(str(tokenizer.id_to_token(index))[0]) for index in range(tokenizer.get_vocab_size())]
-
-
-class Vocabulary:
-    """What the noise must know of each token id."""
-
-    def __init__(self, tokenizer: Tokenizer, frequent: Sequence[bool]) -> None:
-        size = tokenizer.get_vocab_size()
-        tokens = [str(tokenizer.id_to_token(index)) for index in range(size)]
-        self.size = size
-        self.first_word = len(SPECIAL_TOKENS) + 256
-        self.cjk = cjk_tokens(tokenizer)
-        self.starts_unit = [
-            token.startswith("▁") or is_cjk(token[0]) or not (token[0].isalnum() or token[:2] in _CLITICS)
-            for token in tokens
-        ]
-        self.punctuation = [not token.lstrip("▁")[:1].isalnum() and not is_cjk(token[0]) for token in tokens]
-        self.capital = [token[:1] == "▁" and token[1:2].isupper() and len(token) > 3 for token in tokens]
-        self.frequent = [bool(flag) for flag in frequent]
-        encode = lambda word: tokenizer.encode(word, add_special_tokens=False).ids  # noqa: E731
-        self.pronouns = {script: [encode(word) for word in words] for script, words in _PRONOUNS.items()}
-        self.capital_pronouns = [encode(word.capitalize()) for word in _PRONOUNS[False]]
-        single = lambda words: {encode(form)[0] for word in words for form in (word, word.capitalize())}  # noqa: E731
-        self.determiners, self.prepositions = single(_DETERMINERS.split()), single(_PREPOSITIONS.split())
-        self.place_prepositions = single(_PLACE_PREPOSITIONS.split())
-        self.possessives = [encode(word) for word in _POSSESSIVES.split()]
-        self.there = encode("there")
-        self.possessive_ends = [index for index, token in enumerate(tokens) if token == "'s"]
-        self.all_pronouns = [*self.pronouns[True], *self.pronouns[False], *self.capital_pronouns]
 
 
 class Noise:
@@ -334,61 +242,8 @@ class Noise:
         )
 
     def infilling(self, turns: list[Ids], rng: Random, room: int) -> NoisedExample | None:
-        """Return an infilling example of a run of turns."""
-        settings = self.settings
-        text = [CLS_ID]
-        for turn in turns:
-            text += turn
-            text.append(SEP_ID)
-        blanks = self._blanks(text, rng)
-        if not blanks:
-            return None
-        source: Ids = []
-        target: Ids = [CLS_ID]
-        masked: list[tuple[int, int]] = []
-        at = 0
-        for start, end in [*blanks, (len(text), len(text))]:
-            for token in text[at:start]:
-                if token not in (CLS_ID, SEP_ID) and rng.random() < settings.masked:
-                    masked.append((len(source), token))
-                    source.append(self._hidden(token, rng))
-                else:
-                    source.append(token)
-            if start < end:
-                source.append(BLANK_ID)
-                target += [BLANK_ID, *text[start:end]]
-            at = end
-        target.append(EOS_ID)
-        if len(target) - 1 > room:
-            target = target[: room + 1]
-        return NoisedExample(source, [Segment(target, 2)], masked)
-
-    def _hidden(self, token: int, rng: Random) -> int:
-        """Return what stands for a masked token: mostly the mask, now and then another token or the token itself."""
-        draw = rng.random()
-        if draw < 0.8:
-            return MASK_ID
-        return rng.randrange(self.vocabulary.first_word, self.vocabulary.size) if draw < 0.9 else token
-
-    def _blanks(self, text: Ids, rng: Random) -> list[tuple[int, int]]:
-        """Return spans to blank, in order, apart from each other, inside turns."""
-        settings = self.settings
-        wanted = max(1, round(len(text) * settings.blanked))
-        taken = [token in (CLS_ID, SEP_ID) for token in text]
-        spans: list[tuple[int, int]] = []
-        for _ in range(4 * wanted):
-            if wanted <= 0:
-                break
-            length = min(max(1, _poisson(settings.blank_length, rng)), 10, wanted + 1)
-            start = rng.randrange(1, len(text))
-            end = min(start + length, len(text))
-            if any(taken[start:end]) or BLANK_ID in text[start:end]:
-                continue
-            for place in range(max(0, start - 1), min(len(text), end + 1)):
-                taken[place] = True
-            spans.append((start, end))
-            wanted -= end - start
-        return sorted(spans)
+        """Return an infilling example of a run of turns; None where nothing could be blanked."""
+        return infill(turns, self.vocabulary, self.settings, rng, room)
 
 
 def _undo(turn: Ids, edits: list[_Edit]) -> Ids:
@@ -421,11 +276,3 @@ def _random_span(turns: list[Ids], rng: Random) -> Ids:
     turn = rng.choice(turns)
     start = rng.randrange(len(turn))
     return turn[start : start + rng.choice((1, 2, 2, 3, 3, 4, 5))]
-
-
-def _poisson(mean: float, rng: Random) -> int:
-    limit, product, count = 2.718281828**-mean, rng.random(), 0
-    while product > limit:
-        product *= rng.random()
-        count += 1
-    return count

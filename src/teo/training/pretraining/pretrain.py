@@ -24,8 +24,10 @@ from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.provenance import git_commit, versions
 from teo.training.loop import Loop, LoopSettings, PackedModel
 from teo.training.pretraining.batches import Bucket, PretrainBatches
-from teo.training.pretraining.noise import Noise, NoiseSettings, Vocabulary, cjk_tokens
+from teo.training.pretraining.examples import NoiseSettings
+from teo.training.pretraining.noise import Noise
 from teo.training.pretraining.streams import Corpus, frequent_tokens, make_stream, read_dialogues
+from teo.training.pretraining.vocabulary import Vocabulary, cjk_tokens
 from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
 
 
