@@ -26,8 +26,8 @@ place. The BART-base-shaped model has random weights, in float32, and makes two 
 _RATES = ("same_after_two_unrelated_turns", "same_after_an_unrelated_turn", "renamed_in_the_rewrite")
 _ROBUST = """\
 Of the utterances that the model changes: how many rewrites stay the same when unrelated turns come before all others,
-and how many follow when a thing gets another name. One turn, unlike two, gives the utterance to the other speaker, who
-answers more often than asks; the model then keeps more of them."""
+and how many follow when a thing gets another name. One turn, unlike two, gives the utterance to the other
+speaker; the model then keeps more of them."""
 
 _KEPT = """\
 A tiny BART and a tiny T5 learned a generated copy task in two stages ([smoke.toml](../configs/smoke.toml)) and were
