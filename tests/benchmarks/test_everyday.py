@@ -15,7 +15,7 @@ from teo.loading import has_default
 STORED = Path(__file__).resolve().parents[2] / "results" / "default" / "everyday.json"
 FLOORS = {"en": (32, 30), "zh": (33, 32)}
 """Right and kept of the development dialogues with the embedded model when this was written."""
-MARGIN = 2
+MARGIN = 3
 """Utterances that may be lost: 8-bit sums are rounded differently by other processors."""
 
 with_model = pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
