@@ -219,7 +219,7 @@ class TrainConfig:
             _require(role in ROLES, "roles", f"roles among {', '.join(ROLES)}", role)
         _require(len(set(self.roles)) == len(self.roles), "roles", "each role once", ", ".join(self.roles))
         if self.encoded:
-            able = self.packed and self.shared and {*self.roles} <= {*PACKED_ROLES} and self.model.base != RANDOM
+            able = self.packed and self.one_source and self.model.base != RANDOM
             wanted = f"packed and shared roles of {', '.join(PACKED_ROLES)}, and a model to start from"
             found = f"packed {self.packed}, shared {self.shared}, {', '.join(self.roles)}, base {self.model.base}"
             _require(able, "encoded", wanted, found)
@@ -229,6 +229,11 @@ class TrainConfig:
                 _require(not asked, f"optimisation.{key}", "packed = true, which alone can do it", "packed = false")
         clash = self.shared and {"stage1", "fused"} <= set(self.roles)
         _require(not clash, "roles", "stage1 or fused (fused writes the operations too) in shared weights", "both")
+
+    @property
+    def one_source(self) -> bool:
+        """Whether one set of weights learns roles that all read the dialogue alone."""
+        return self.shared and set(self.roles) <= set(PACKED_ROLES)
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:

@@ -24,7 +24,7 @@ from teo.errors import ConfigError
 from teo.models import TeoForConditionalGeneration
 from teo.runtime.torch_codec import Codec
 from teo.training.batches import ExampleDataset, budget_batches, like_batches
-from teo.training.config import PACKED_ROLES, OptimisationSettings, TrainConfig
+from teo.training.config import OptimisationSettings, TrainConfig
 from teo.training.examples import Example
 from teo.training.forked import map_slices
 from teo.training.loop import LOG, Loop, LoopSettings, PackedModel
@@ -165,8 +165,7 @@ def _round(length: int) -> int:
 
 def pack(dataset: ExampleDataset, config: TrainConfig) -> Batches:
     """Return the batches of a run: roles that share their source learn from one encoding of it."""
-    one_source = config.shared and set(config.roles) <= set(PACKED_ROLES)
-    return (PackedBatches if one_source else RoleBatches)(dataset, config.optimisation, config.seed)
+    return (PackedBatches if config.one_source else RoleBatches)(dataset, config.optimisation, config.seed)
 
 
 def fit_packed(model: Any, batches: Batches, config: TrainConfig, work: Path, device: str) -> int:

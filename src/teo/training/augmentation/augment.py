@@ -25,8 +25,6 @@ from teo.training.augmentation.switches import History, reaction_rows, row_histo
 
 PACKAGE = "package"
 """In the place of a file: the answers, or the sampled rows, that come with the package."""
-_ANSWERS_FILE = Path(__file__).parent / "answers" / "en.jsonl.xz"
-_SAMPLED_FILE = Path(__file__).parent / "sampled" / "en.jsonl.xz"
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +52,7 @@ def _kinds(settings: AugmentationSettings, rows: Sequence[Row]) -> Iterator[tupl
     if settings.labels:
         yield "labels", _draw_labels(Path(settings.labels), settings.labels_rows, settings.seed)
     if settings.sampled:
-        yield "sampled", list(read_sampled(_SAMPLED_FILE if settings.sampled == PACKAGE else Path(settings.sampled)))
+        yield "sampled", list(read_sampled(_find(settings.sampled, "sampled")))
 
 
 def _written_kinds(settings: AugmentationSettings) -> Iterator[tuple[str, list[Row]]]:
@@ -115,9 +113,14 @@ def _draw_labels(path: Path, count: int, seed: int) -> list[Row]:
     return [*changed[:half], *kept[: count - min(half, len(changed))]]
 
 
+def _find(name: str, kind: str) -> Path:
+    """Return the path of a file, or of what comes with the package of that kind."""
+    return Path(__file__).parent / kind / "en.jsonl.xz" if name == PACKAGE else Path(name)
+
+
 def read_answers(name: str) -> list[History]:
     """Return the questions and answers of a JSONL file, packed with xz or not, each pair as a history."""
-    path = _ANSWERS_FILE if name == PACKAGE else Path(name)
+    path = _find(name, "answers")
     if not path.is_file():
         raise DataError(f'{path}: no such file; expected JSON lines of {{"question", "answer"}}, or "{PACKAGE}"')
     histories: list[History] = []
