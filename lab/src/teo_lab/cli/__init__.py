@@ -1,0 +1,1 @@
+"""The command `teo-lab`: one small file per verb."""

@@ -1,0 +1,25 @@
+"""`teo-lab base`: a pretrained backbone in int8, as weights/base holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from teo.cli.training import training_libraries
+
+
+def base(
+    checkpoint: Annotated[Path, typer.Argument(help="The model folder that pretraining wrote.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write, such as weights/base.")],
+) -> None:
+    """Store a pretrained backbone in int8. Prints the folder that was written.
+
+    Example: teo-lab base runs/pretrain/model weights/base
+    """
+    with training_libraries("storing a backbone"):
+        from teo.models.storage import save_checkpoint
+
+        save_checkpoint(checkpoint, out)
+    typer.echo(str(out))

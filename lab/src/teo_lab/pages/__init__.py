@@ -1,0 +1,1 @@
+"""The pages whose figures come from stored results."""

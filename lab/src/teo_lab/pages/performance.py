@@ -1,0 +1,146 @@
+"""docs/performance.md, the page on speed, every figure from a stored file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from teo.evaluation.markdown import table
+from teo_lab.reproduce.stored import read_json
+
+_INTRO = """\
+# Performance
+
+`teo-lab pages` makes this page from the files in `lab/results`;
+[benchmarks](../benchmarks/README.md) says how each was measured. Machines are noisy: the ratios within a run are worth
+quoting, not the times."""
+_RACE = """\
+Every system reads and writes as many tokens as the test rows have ({rows} rows, {rounds} interleaved rounds, medians).
+`direct` is the embedded model's own variant: it writes the rewrite at once. `fast` writes operations that carry their
+position. The BART-base-shaped model has random weights, in float32, and makes two passes, as the paper's system does.
+{machine}."""
+
+_RATES = ("same_after_two_unrelated_turns", "same_after_an_unrelated_turn", "renamed_in_the_rewrite")
+_ROBUST = """\
+Of the utterances that the model changes: how many rewrites stay the same when unrelated turns come before all others,
+and how many follow when a thing gets another name. One turn, unlike two, gives the utterance to the other
+speaker; the model then leaves more of them unchanged."""
+
+_KEPT = """\
+A tiny BART and a tiny T5 learned a generated copy task in two stages ([smoke.toml](../configs/smoke.toml)) and were
+exported. Rewrites are compared with those of torch in float32, on rows that the models were not trained on."""
+_FAMILY_RACE = """\
+A BART-base shape with random weights makes two passes over the lengths of {data}'s test rows ({rows} rows, {rounds}
+interleaved rounds, medians), in transformers and exported. {machine}; other programs ran beside it."""
+
+
+def make_performance(results: Path) -> str:
+    """Return the page."""
+    parts = [_INTRO, "## Against two passes of BART-base"]
+    races = {name: read_json(results / "performance" / name / "bench.json") for name in ("rewrite", "task")}
+    first = next(iter(races.values()))
+    parts.append(_RACE.format(rows=first["rows"], rounds=first["rounds"], machine=first["facts"]["machine"]))
+    for name, race in races.items():
+        parts += [f"On {name.upper()}:", _race_table(race)]
+    parts += ["## The paper's backbones, exported", *_family_parts(results / "performance" / "families")]
+    parts += ["## Start, memory, size", _process_table(first, read_json(results / "performance" / "install.json"))]
+    parts += ["## How cost grows", "![cost by length and by batch size](images/growth.png)"]
+    for what, points in first["growth"].items():
+        parts.append(table((what, *(str(x) for x, _ in points)), [("ms per row", *(f"{y:.1f}" for _, y in points))]))
+    load, kill = read_json(results / "load" / "load.json"), read_json(results / "load-kill" / "load.json")
+    parts += ["## Under load", _load_text(load), _load_table(load), _kill_text(kill)]
+    parts += ["## What should not matter", _ROBUST, _robust_table(results / "robustness")]
+    return "\n\n".join(parts) + "\n"
+
+
+def _race_table(race: dict[str, Any], base: str = "BART") -> str:
+    size = race["speeds"][0]["batch_size"]
+    bart = {_threads(speed["name"]): speed for speed in race["speeds"] if "BART-base, transformers" in speed["name"]}
+    head = ("system", "ms, one row", f"{base}'s latency / its", f"rows/s, batch {size}", f"its rows/s / {base}'s")
+    rows = []
+    for speed in race["speeds"]:
+        other = bart[_threads(speed["name"])]
+        rows.append(
+            (
+                speed["name"],
+                f"{speed['latency_ms']:.1f}",
+                f"{other['latency_ms'] / speed['latency_ms']:.1f}",
+                f"{speed['rows_per_s']:.1f}",
+                f"{speed['rows_per_s'] / other['rows_per_s']:.1f}",
+            )
+        )
+    return table(head, rows)
+
+
+def _threads(name: str) -> str:
+    return name.rpartition(", ")[2]
+
+
+def _family_parts(folder: Path) -> list[str]:
+    kept, race = read_json(folder / "kept.json"), read_json(folder / "race.json")
+    facts = {"rows": race["rows"], "rounds": race["rounds"], "data": race["facts"]["data"].upper()}
+    text = _FAMILY_RACE.format(**facts, machine=race["facts"]["machine"])
+    return [_KEPT, _kept_table(kept), text, _race_table(race, base="transformers")]
+
+
+def _kept_table(kept: dict[str, Any]) -> str:
+    head = ("backbone", "exported as", "rows", "same rewrite, %", "EM in torch, %", "EM exported, %")
+    rows = []
+    for family, forms in kept.items():
+        for form, loss in forms.items():
+            shares = (f"{100 * loss[key]:.1f}" for key in ("same", "em_before", "em_after"))
+            rows.append((family.upper(), form, str(loss["rows"]), *shares))
+    return table(head, rows)
+
+
+def _process_table(race: dict[str, Any], install: dict[str, Any]) -> str:
+    rows = [(start["name"], f"{start['seconds']:.2f}", f"{start['peak_mb']:.0f}") for start in race["processes"]]
+    shown = table(("process", "start to first rewrite, s", "peak memory, MB"), rows)
+    return (
+        f"{shown}\n\n`pip install .` into an empty environment takes {install['installed_mb']:.0f} MB in all, the "
+        f"model's {install['model_mb']:.0f} MB included, without torch. `teo rewrite` from process start to its "
+        f"output: {install['rewrite_s']:.2f} s (median of {install['runs']})."
+    )
+
+
+def _load_text(load: dict[str, Any]) -> str:
+    memory = ", ".join(f"{megabytes:.0f}" for megabytes in load["memory_mb"])
+    return (
+        f"{load['clients']} clients on loopback for {load['seconds']:.0f} s each against `teo serve` with its batches "
+        f"and against the same server with batches of one, by turns. Batching answers {load['gain']} times as many "
+        f"requests a second. Memory of the batching server after each turn: {memory} MB."
+    )
+
+
+def _load_table(load: dict[str, Any]) -> str:
+    names = {"batching": "batches", "one_at_a_time": "one at a time"}
+    head = ("server", "requests", "failed", "requests/s", "p50, ms", "p90", "p95", "p99", "most")
+    keys = ("requests", "failed", "requests_per_second", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms")
+    return table(head, [(title, *(str(load[name][key]) for key in keys)) for name, title in names.items()])
+
+
+def _kill_text(kill: dict[str, Any]) -> str:
+    return (
+        f"Two workers, one of them killed under the load of {kill['clients']} clients: {kill['requests']} requests, "
+        f"{kill['failed']} failed. These figures are of the server before, which passed on "
+        "what the killed worker held; now clients try once more. "
+        f"{kill['workers_after']} workers at the end."
+    )
+
+
+def _robust_table(folder: Path) -> str:
+    head = (
+        "dataset",
+        "rows",
+        "changed",
+        "same after two unrelated turns, %",
+        "after one, %",
+        "renamed",
+        "renamed in the rewrite too, %",
+    )
+    rows = []
+    for path in sorted(folder.glob("*.json")):
+        rates = read_json(path)
+        two, one, renamed = (f"{100 * rates[key]:.1f}" for key in _RATES)
+        rows.append((path.stem, str(rates["rows"]), str(rates["changed"]), two, one, str(rates["renamed"]), renamed))
+    return table(head, rows)

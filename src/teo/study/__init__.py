@@ -1,1 +1,0 @@
-"""Studies on top of the evaluation: human judging, retrieval, a language model as a system, the paper's tables."""
