@@ -140,6 +140,7 @@ def test_float32_scores_what_torch_scores(forms: Forms) -> None:
     np.testing.assert_allclose([found[k] for k in likely], [expected[k] for k in likely], atol=2e-3, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["float32", "int8"])
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_gets_the_same_bits_alone_and_in_any_batch(forms: Forms, form: str, beams: int) -> None:
@@ -202,7 +203,7 @@ def test_any_id_is_decoded_as_transformers_does(forms: Forms) -> None:
         assert ours.decode(ids) == theirs.decode(ids)
 
 
-def test_a_huge_text_is_measured_without_being_read(forms: Forms) -> None:
+def test_a_huge_text_is_measured_by_its_head(forms: Forms) -> None:
     assert forms.int8.measure("a b " * 250_000) > forms.int8.source_limit
 
 
@@ -232,6 +233,7 @@ print(Rewriter.from_pretrained(sys.argv[1], threads=1).rewrite(["Ben is here"], 
 """
 
 
+@pytest.mark.process
 def test_the_exported_folder_needs_neither_torch_nor_transformers(forms: Forms) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _LIGHT, str(forms.folder / "int8")], capture_output=True, text=True, check=False

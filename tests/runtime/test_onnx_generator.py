@@ -25,7 +25,8 @@ from teo.loading import ModelFolder, Role, is_exported, open_model  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.storage import quantise  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
-from teo.runtime.onnx_generator import OnnxGenerator, batches  # noqa: E402
+from teo.runtime.generator import Generated  # noqa: E402
+from teo.runtime.onnx_generator import OnnxGenerator, batches, encoder_parts  # noqa: E402
 from teo.runtime.onnx_session import open_graphs  # noqa: E402
 from teo.runtime.search import search_greedily  # noqa: E402
 from teo.runtime.torch_codec import Codec  # noqa: E402
@@ -141,6 +142,7 @@ def random_sources(count: int, seed: int) -> tuple[list[Pieces], list[Pieces]]:
     return sources, prompts
 
 
+@pytest.mark.slow
 def test_float_form_is_torch_greedy_on_every_row(
     float_generator: OnnxGenerator, torch_generator: TorchGenerator
 ) -> None:
@@ -152,9 +154,7 @@ def test_float_form_is_torch_greedy_on_every_row(
     steps = float_generator.read  # the ids themselves: a text may have been written in other tokens than it is read in
     for source, prompt, one in zip(sources, prompts, written, strict=True):
         start = codec.decoder_start(prompt)
-        text = search_greedily(
-            steps([tuple(codec.encode(source))]), np.array([start]), [len(one.token_scores)], codec.eos_id
-        )[0]
+        text = search_greedily(steps([tuple(codec.encode(source))]), [start], [len(one.token_scores)], codec.eos_id)[0]
         assert tuple(text.scores) == one.token_scores
         given = torch.tensor([[*start, *text.ids[:-1]]])
         with torch.no_grad():
@@ -216,6 +216,7 @@ def test_several_texts_are_the_same_bits_alone_and_in_any_batch(
         assert together == [alone[k] for k in order]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["float_generator", "int8_generator"])
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_gets_the_same_bits_alone_and_in_any_batch(
@@ -295,16 +296,73 @@ def test_any_text_is_only_text(text: str, why: str, int8_generator: OnnxGenerato
     assert codec.decode(ids) == (text.replace("\ud800", "\ufffd"),), why
 
 
-def test_a_huge_text_is_measured_without_being_read(int8_generator: OnnxGenerator) -> None:
+def test_a_huge_text_is_measured_by_its_head(int8_generator: OnnxGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenized: list[int] = []
+    real = int8_generator.codec.measure
+    monkeypatch.setattr(int8_generator.codec, "measure", lambda text: tokenized.append(len(text)) or real(text))
     assert int8_generator.measure("a b " * 250_000) > int8_generator.source_limit
+    assert sum(tokenized) <= 6 * int8_generator.source_limit
+    long = "天" * 200 + "z" * 5000  # long in characters: its head alone does not tell
+    assert int8_generator.measure(long) >= min(real(long), int8_generator.source_limit + 1)
+    fitting = "Batman is " * 40
+    assert int8_generator.measure(fitting) == real(fitting)
 
 
-def test_batches_are_bounded_by_rows_tokens_and_groups() -> None:
+def test_batches_are_bounded_by_rows_and_padded_tokens() -> None:
     lengths = [5, 5, 5, 90, 5]
     assert list(batches(range(5), lengths, 2)) == [[0, 1], [2, 3], [4]]
     assert list(batches(range(5), lengths, 9, tokens=20)) == [[0, 1, 2], [3], [4]], "a long row goes by itself"
-    assert list(batches(range(5), lengths, 9, groups=[1, 1, 2, 2, 2])) == [[0, 1], [2, 3, 4]]
+    assert list(batches(range(5), lengths, 9, tokens=450)) == [[0, 1, 2, 3, 4]]
+    assert list(batches(range(5), lengths, 9, tokens=449)) == [[0, 1, 2, 3], [4]], "what is padded counts"
     assert list(batches([], lengths, 2)) == []
+
+
+def test_the_encoder_reads_like_lengths_together() -> None:
+    assert list(encoder_parts([10, 40, 64])) == [[2, 1, 0]], "short ones whatever their length"
+    assert list(encoder_parts([100, 300, 90, 20])) == [[1], [0, 2], [3]], "long ones with their like"
+    assert list(encoder_parts([200] * 5)) == [[0, 1], [2, 3], [4]], "no more than stay in the cache"
+    assert list(encoder_parts([900])) == [[0]]
+
+
+@pytest.mark.parametrize("form", ["float_generator", "int8_generator"])
+def test_drafts_change_no_bit(form: str, trained: Path, request: pytest.FixtureRequest) -> None:
+    generator: OnnxGenerator = request.getfixturevalue(form)
+    sources, prompts = random_sources(60, seed=15)
+    plain = [without_drafts(generator, [s], [p])[0] for s, p in zip(sources, prompts, strict=True)]
+    for size in (1, 7, 60):
+        generator.batch_size = size
+        assert generator.generate(sources, prompts=prompts) == plain
+        assert without_drafts(generator, sources, prompts) == plain
+
+
+def without_drafts(generator: OnnxGenerator, sources: list[Pieces], prompts: list[Pieces]) -> list[Generated]:
+    generator.drafts = False
+    try:
+        return generator.generate(sources, prompts=prompts)
+    finally:
+        generator.drafts = True
+
+
+def test_any_number_of_tokens_a_pass_gives_the_same_bits(int8_generator: OnnxGenerator) -> None:
+    rng = random.Random(3)
+    sources = [tuple(rng.choices(range(20, 300), k=length)) for length in (5, 31, 32, 70, 200)]
+    texts = [[int8_generator.codec.start_id, *rng.choices(range(20, 300), k=60)] for _ in sources]
+    scores = []
+    for most in (1, 2, 5, 33, 61):
+        found: list[list[float]] = [[] for _ in sources]
+        steps = int8_generator.read(sources)
+        while any(len(one) < 61 for one in found):
+            counts = [min(rng.randint(1, most), 61 - len(one)) for one in found]
+            tokens = [text[len(one) : len(one) + n] for text, one, n in zip(texts, found, counts, strict=True)]
+            wrong = [rng.choices(range(20, 300), k=rng.randint(0, most)) for _ in sources]
+            given = [[*right, *guess] for right, guess in zip(tokens, wrong, strict=True)]
+            likeliest = steps.advance(given, [len(row) for row in given], 1)[0][:, 0].tolist()
+            steps.forget([len(guess) for guess in wrong])
+            for one, right, row in zip(found, tokens, given, strict=True):
+                one.extend(likeliest[: len(right)])
+                likeliest = likeliest[len(row) :]
+        scores.append(found)
+    assert all(other == scores[0] for other in scores[1:])
 
 
 def test_nothing_to_do_is_no_work(int8_generator: OnnxGenerator) -> None:
@@ -367,7 +425,7 @@ def test_a_missing_file_is_named(missing: str, words: str, int8_form: Path, tmp_
 def test_a_broken_description_is_one_line(content: str, int8_form: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(int8_form, tmp_path / "copy")
     (copy / "onnx" / "graphs.json").write_text(content)
-    with pytest.raises(ModelError, match=r"graphs\.json: (not the description|expected format 1, found 9)"):
+    with pytest.raises(ModelError, match=r"graphs\.json: (not the description|expected format 2, found 9)"):
         open_model(copy, runtime="onnx").load(["fused"])
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
-from teo.runtime.search import Text, search_beams, search_greedily
+from teo.runtime.search import Draft, Text, search_beams, search_greedily
 
 END, SIZE = 0, 4
 
@@ -18,14 +19,26 @@ class Scripted:
     def __init__(self, seeds: list[int]) -> None:
         self.texts: list[tuple[int, ...]] = [(seed,) for seed in seeds]
         self.sizes: list[int] = []
+        self.checked: list[int] = []
 
-    def advance(self, tokens: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        assert len(tokens) == len(self.texts)
+    def advance(
+        self, tokens: Sequence[Sequence[int]], asked: Sequence[int], count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        assert len(tokens) == len(self.texts) == len(asked)
         self.sizes.append(len(tokens))
-        self.texts = [(*text, *row) for text, row in zip(self.texts, tokens.tolist(), strict=True)]
-        logs = np.array([log_probabilities(text) for text in self.texts])
+        self.checked.append(sum(asked))
+        self.texts = [(*text, *row) for text, row in zip(self.texts, tokens, strict=True)]
+        prefixes = [
+            text[: len(text) - back]
+            for text, number in zip(self.texts, asked, strict=True)
+            for back in range(number - 1, -1, -1)
+        ]
+        logs = np.array([log_probabilities(text) for text in prefixes])
         ids = np.argsort(-logs, axis=1, kind="stable")[:, :count]
         return np.take_along_axis(logs, ids, axis=1), ids
+
+    def forget(self, counts: Sequence[int]) -> None:
+        self.texts = [text[: len(text) - count] for text, count in zip(self.texts, counts, strict=True)]
 
     def keep(self, rows: np.ndarray) -> None:
         self.texts = [self.texts[row] for row in rows.tolist()]
@@ -36,11 +49,8 @@ def log_probabilities(text: tuple[int, ...]) -> np.ndarray:
     return weights - np.log(np.exp(weights).sum())
 
 
-STARTS = np.array([[7, 8]])
-
-
-def starts(count: int) -> np.ndarray:
-    return np.repeat(STARTS, count, axis=0)
+def starts(count: int) -> list[list[int]]:
+    return [[7, 8]] * count
 
 
 def greedy_alone(seed: int, limit: int) -> Text:
@@ -119,8 +129,10 @@ def test_a_row_searches_the_same_alone(beams: int, per_token: bool) -> None:
 
 def test_a_text_that_never_ends_stops_at_its_limit() -> None:
     class Endless(Scripted):
-        def advance(self, tokens: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-            ids = np.tile(np.arange(1, count + 1), (len(tokens), 1))
+        def advance(
+            self, tokens: Sequence[Sequence[int]], asked: Sequence[int], count: int
+        ) -> tuple[np.ndarray, np.ndarray]:
+            ids = np.tile(np.arange(1, count + 1), (sum(asked), 1))
             return np.log(np.full(ids.shape, 0.1)), ids
 
     assert [len(text.ids) for text in search_greedily(Endless([1, 2]), starts(2), [3, 5], END)] == [3, 5]
@@ -129,5 +141,40 @@ def test_a_text_that_never_ends_stops_at_its_limit() -> None:
 
 
 def test_no_rows_is_no_step() -> None:
-    assert search_greedily(Scripted([]), np.zeros((0, 1), dtype=np.int64), [], END) == []
-    assert search_beams(Scripted([]), np.zeros((0, 1), dtype=np.int64), [], END, 2) == []
+    assert search_greedily(Scripted([]), [], [], END) == []
+    assert search_beams(Scripted([]), [], [], END, 2) == []
+
+
+def perfect(texts: list[Text]) -> Draft:
+    """Drafts that guess every token."""
+    return lambda row, ids: texts[row].ids[len(ids) :]
+
+
+def spoiled(texts: list[Text]) -> Draft:
+    """Drafts that are right for a while, wrong once, longer than the text and now and then empty."""
+
+    def draft(row: int, ids: Sequence[int]) -> list[int]:
+        rest = [*texts[row].ids[len(ids) :], 1, 2, 3]
+        wrong = np.random.default_rng([row, len(ids)]).integers(len(rest))
+        return [*rest[:wrong], (rest[wrong] + 1) % SIZE, *rest[wrong + 1 :]][: 9 * wrong]
+
+    return draft
+
+
+@pytest.mark.parametrize("guess", [perfect, spoiled])
+def test_drafts_change_no_text_and_save_passes(guess: Callable[[list[Text]], Draft]) -> None:
+    limits = [1 + seed % 13 for seed in range(40)]
+    plain = Scripted(list(range(40)))
+    expected = search_greedily(plain, starts(40), limits, END)
+    steps = Scripted(list(range(40)))
+    assert search_greedily(steps, starts(40), limits, END, guess(expected)) == expected
+    assert len(steps.sizes) < len(plain.sizes)
+    if guess is perfect:
+        assert len(steps.sizes) == 1, "a draft that is right is checked in one pass"
+
+
+def test_what_a_pass_checks_is_bounded() -> None:
+    steps = Scripted(list(range(40)))
+    search_greedily(steps, starts(40), [500] * 40, END, lambda row, ids: [1] * 400, checked=100)
+    assert max(steps.checked) <= 100 + 40
+    assert steps.checked[0] == 120, "drafts share what there is"

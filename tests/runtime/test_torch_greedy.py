@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ pytest.importorskip("transformers", reason="the torch runtime needs transformers
 from transformers import GenerationConfig  # noqa: E402
 
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
-from teo.runtime.torch_greedy import generate_greedily  # noqa: E402
+from teo.runtime.search import search_greedily  # noqa: E402
+from teo.runtime.torch_greedy import TorchSteps, generate_greedily  # noqa: E402
 
 ROWS, WIDTH, LONGEST = 24, 11, 30
 
@@ -45,7 +47,7 @@ def test_it_generates_what_transformers_generates(model: TeoForConditionalGenera
     read, mask, starts = read_sources(model)
     end = model.config.eos_token_id
     limits = [LONGEST - row % 3 for row in range(ROWS)]
-    found = generate_greedily(model, read, mask, starts, limits, end)
+    found = generate_greedily(model, read, mask, starts.tolist(), limits, end)
     marks = {"eos_token_id": end, "pad_token_id": model.config.pad_token_id}
     search = GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=LONGEST, **marks)
     written = model.generate(
@@ -63,7 +65,7 @@ def test_it_generates_what_transformers_generates(model: TeoForConditionalGenera
 
 def test_tokens_come_with_their_log_probability(model: TeoForConditionalGeneration) -> None:
     read, mask, starts = read_sources(model)
-    found = generate_greedily(model, read, mask, starts, [LONGEST] * ROWS, model.config.eos_token_id)
+    found = generate_greedily(model, read, mask, starts.tolist(), [LONGEST] * ROWS, model.config.eos_token_id)
     for row, (ids, scores) in enumerate(found):
         text = torch.tensor([[*starts[row].tolist(), *ids]])
         one = type(read)(**{name: value[row : row + 1] for name, value in read.items()})
@@ -71,3 +73,28 @@ def test_tokens_come_with_their_log_probability(model: TeoForConditionalGenerati
             logs = model(encoder_outputs=one, attention_mask=mask[row : row + 1], decoder_input_ids=text).logits[0]
         wanted = [float(logs[place + 1, token]) for place, token in enumerate(ids)]
         assert scores == pytest.approx(wanted, abs=1e-3)
+
+
+@pytest.mark.parametrize("checked", [30, 10_000])
+def test_drafts_change_no_text(model: TeoForConditionalGeneration, checked: int) -> None:
+    read, mask, starts = read_sources(model)
+    end, limits = model.config.eos_token_id, [LONGEST - row % 3 for row in range(ROWS)]
+    plain = generate_greedily(model, read, mask, starts.tolist(), limits, end)
+
+    def draft(row: int, ids: Sequence[int]) -> list[int]:
+        """Right tokens, one wrong one, then right ones that count for nothing."""
+        rest = plain[row][0][len(ids) :]
+        return [*rest[: row % 5], 9, *rest[row % 5 + 1 :]]
+
+    steps = TorchSteps(model, read, mask)
+    steps.checked = checked
+    passes: list[int] = []
+    advance = steps.advance
+    steps.advance = lambda *given: passes.append(1) or advance(*given)  # type: ignore[method-assign]
+    with torch.no_grad():
+        found = search_greedily(steps, starts.tolist(), limits, end, draft, checked=checked)
+    assert [text.ids for text in found] == [ids for ids, _ in plain]
+    for text, (_, scores) in zip(found, plain, strict=True):
+        assert text.scores == pytest.approx(scores, abs=1e-3)
+    if checked > ROWS * LONGEST:
+        assert len(passes) < LONGEST

@@ -1,4 +1,4 @@
-"""export_model(...): a trained model folder -> the form that runs without torch, and what the change of form costs."""
+"""export_model(...): a trained model folder -> the format that runs without torch, and what that costs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FORMS = ("int8", "none")
 _CARD = """# {name}
 
-A model for `teo`, exported from its trained form. Weights: {weights}.
+A model for `teo`, exported from its trained folder. Weights: {weights}.
 
 Roles: {roles}. Languages: {languages}. Sources of at most {limit} tokens.
 
@@ -47,7 +47,7 @@ def export_model(folder: str | Path, out: str | Path, *, quantize: str = "int8")
     """Return what was written to `out`: the model's graphs, weights, tokenizer, description and card.
 
     `quantize`: int8 (a quarter of the size, several times as fast) or none (float32, for comparison). The folder is
-    written beside its place and renamed at the end; roles that share weights share them in the exported form too.
+    written beside its final path and renamed at the end; roles that share weights share them in the export too.
     """
     if quantize not in FORMS:
         raise InputError(f"quantize: expected {' or '.join(FORMS)}, found '{quantize}'")
@@ -56,7 +56,7 @@ def export_model(folder: str | Path, out: str | Path, *, quantize: str = "int8")
     described = ModelFolder.load(source)
     names = _weight_folders(described)
     parameters = 0
-    with disk_errors(target), whole_folder(target) as beside:
+    with disk_errors(target), whole_folder(target, source) as beside:
         for weights, name in names.items():
             shared = len(names) == 1
             parameters += _export_weights(source / weights, beside / name, beside if shared else beside / name, form)
@@ -71,7 +71,7 @@ def export_model(folder: str | Path, out: str | Path, *, quantize: str = "int8")
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a change of form costs on some rows."""
+    """What an export costs on some rows."""
 
     rows: int
     em_before: float
@@ -89,7 +89,7 @@ class Loss:
 def measure_loss(
     before: str | Path, after: str | Path, rows: Sequence[Row], *, variant: str | None = None, threads: int = 0
 ) -> Loss:
-    """Return exact match of a model and of its exported form on the same rows, and how often they agree.
+    """Return exact match of a model and of its export on the same rows, and how often they agree.
 
     `before` is a trained folder, run by torch in float32, or an exported one; `after` is an exported one.
     """
@@ -127,7 +127,7 @@ def _exact_match(rows: Sequence[Row], predictions: Sequence[Prediction]) -> floa
 
 
 def _weight_folders(described: ModelFolder) -> dict[str, str]:
-    """Return the exported folder of each set of weights: `onnx` where there is only one."""
+    """Return the exported folder of each set of weights: `onnx` if there is only one."""
     folders = list(dict.fromkeys(role.folder for role in described.roles.values()))
     if not folders:
         raise ModelError("teo.json: expected at least one role, found none; train the model again")
@@ -217,7 +217,7 @@ def _id(*numbers: Any) -> int:
 
 
 def _write_card(source: Path, out: Path, described: ModelFolder, name: str, form: str) -> None:
-    """Write the model's own card where it has one, else a short one."""
+    """Write the model's own card if it has one, else a short one."""
     card = source / "README.md"
     if card.is_file():
         shutil.copyfile(card, out / "README.md")

@@ -1,6 +1,6 @@
 """Each family's layers under the names of ours: what `teo.export.model` builds graphs from.
 
-The names say where a part stands among the additions to the residual. So BART and Marian, which normalise after each
+A name says where a part is among the additions to the residual. So BART and Marian, which normalise after each
 addition, differ from T5 and our own backbone in what is added to, not in the order of the nodes.
 """
 
@@ -71,7 +71,7 @@ def _read_own(config: Any, weights: Weights) -> Network:
 
 
 def _embeddings(model: Any, source: Path) -> Iterator[_Part]:
-    """Yield the embedding that encoder and decoder share, and the output projection where it is another matrix."""
+    """Yield the embedding that encoder and decoder share, and the output projection if it is another matrix."""
     shared, output = model.get_input_embeddings().weight, model.get_output_embeddings().weight
     if not shared.equal(model.get_decoder().get_input_embeddings().weight):
         raise ModelError(
@@ -193,7 +193,7 @@ def _attention(weights: Weights, projections: list[str], name: str) -> dict[str,
 
 
 def _named(weights: Weights, theirs: str, ours: str) -> dict[str, Array]:
-    """Return weight and, where there is one, bias of a part under another name."""
+    """Return weight and, if there is one, bias of a part under another name."""
     found = {f"{ours}.weight": weights[f"{theirs}.weight"]}
     return found | ({f"{ours}.bias": weights[f"{theirs}.bias"]} if f"{theirs}.bias" in weights else {})
 

@@ -1,9 +1,9 @@
 """Graph: what an exported backbone's graphs are built from, node by node.
 
-They are written down rather than traced from torch, so that what runs is what stands on the page, no exporter's
+They are written down rather than traced from torch, so that the code shows exactly what runs, no exporter's
 version changes it, and one table of bytes serves as embedding and as output projection.
 
-int8 form: weights have one scale per output channel, activations one per row (a token's vector), found as it comes.
+int8: weights have one scale per output channel, activations one per row (a token's vector), found as it comes.
 Sums of products are integers, hence exact: a row's result does not depend on the rows beside it. A scale per
 tensor, which tools make by default, would let the neighbours in a batch change the result.
 """
@@ -91,7 +91,9 @@ class Graph:
     def constant(self, name: str, tensor: Array) -> str:
         """Return the name of a constant; large ones lie in the weight files, once for both graphs."""
         if name not in self._constants:
-            if tensor.nbytes <= _INLINE_BYTES:
+            if name in self.writer.stored:
+                self._constants[name] = self.writer.stored[name]
+            elif tensor.nbytes <= _INLINE_BYTES:
                 self._constants[name] = numpy_helper.from_array(np.ascontiguousarray(tensor), name)
             else:
                 place = self.writer.write(name, tensor)
@@ -118,7 +120,7 @@ class Graph:
     def nodes(
         self, op: str, *inputs: str, outputs: Sequence[bool], fused: bool = False, **settings: Any
     ) -> tuple[str, ...]:
-        """Return the outputs of a new node; those marked false are not asked for and are empty names."""
+        """Return the outputs of a new node; those marked false are not needed and are empty names."""
         start = f"{op}_{len(self._nodes)}"
         names = tuple(f"{start}_{k}" if wanted else "" for k, wanted in enumerate(outputs))
         self._nodes.append(
@@ -138,8 +140,9 @@ class Graph:
         """Return activations ready to be multiplied: as they are, or in int8 with a scale per row."""
         if self.form == "none":
             return Rows(x, "")
-        largest = self.node("ReduceMax", self.node("Abs", x), self.sizes(-1), keepdims=1)
-        largest = self.node("Max", largest, self.number(1e-8))
+        # The largest absolute value, found without writing the absolute values down.
+        most, least = (self.node(f"Reduce{end}", x, self.sizes(-1), keepdims=1) for end in ("Max", "Min"))
+        largest = self.node("Max", most, self.node("Neg", least), self.number(1e-8))
         scaled = self.node("Mul", x, self.node("Div", self.number(127), largest))
         middle = self.constant("middle", np.array(128, dtype=np.uint8))
         whole = self.node("QuantizeLinear", scaled, self.number(1), middle)
@@ -198,10 +201,7 @@ class Graph:
     def _active(self, rows: Rows, name: str, weights: Weights) -> str:
         """Return the activation of a linear map's output."""
         kind, bias = self.shape.activation, weights.get(f"{name}.bias")
-        widened = self.product(rows, name, weights[f"{name}.weight"])
-        if kind == "gelu" and bias is not None:
-            return self.node("BiasGelu", widened, self.constant(f"{name}:bias", bias), fused=True)
-        widened = self._add(widened, f"{name}:bias", bias)
+        widened = self._add(self.product(rows, name, weights[f"{name}.weight"]), f"{name}:bias", bias)
         if kind == "silu":
             return self.node("QuickGelu", widened, fused=True, alpha=1.0)  # x * sigmoid(x)
         if kind == "gelu-tanh":
@@ -222,7 +222,7 @@ class Graph:
     def attend(self, query: str, key: str, value: str, bias: str) -> str:
         """Return what each position reads, heads joined: (batch, length, heads * size); queries are scaled already.
 
-        Where heads share keys, the queries of a group stand one below the other: no key is repeated.
+        If heads share keys, the queries of a group are stacked: no key is repeated.
         """
         shape = self.shape
         grouped = shape.kv_heads != shape.heads
@@ -240,7 +240,7 @@ class Graph:
         return self.node("Reshape", self.node("Transpose", read, perm=[0, 2, 1, 3]), self.sizes(0, 0, shape.query_size))
 
     def split_query_key(self, joined: str) -> tuple[str, ...]:
-        """Return queries and keys of heads that stand one behind the other."""
+        """Return queries and keys of heads that lie one behind the other."""
         shape = self.shape
         if shape.kv_heads == shape.heads:
             return self.nodes("Split", joined, outputs=(True, True), axis=1, num_outputs=2)
@@ -250,14 +250,14 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Activations and, where they are int8, the scale of each row."""
+    """Activations and, if they are int8, the scale of each row."""
 
     values: str
     scale: str
 
 
 def rotary_tables(shape: Shape) -> tuple[Array, Array]:
-    """Return cosines and sines by position and half of a head's places."""
+    """Return cosines and sines by position and half of a head's dimensions."""
     exponent = np.arange(0, shape.head_size, 2, dtype=np.float32) / np.float32(shape.head_size)
     speed = np.float32(shape.rope_theta) ** -exponent
     angle = np.arange(POSITIONS, dtype=np.float32)[:, None] * speed

@@ -1,13 +1,16 @@
-"""The two graphs of an exported model: the encoder, and one step of the decoder, with the copy head if it has one."""
+"""The two graphs of an exported model: the encoder, and one pass of the decoder, with the copy head if it has one."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from teo.export.graph import Form, Graph, Rows, Shape, Weights, key_or_value, query_key, scaled_query
-from teo.export.positions import add_positions, scale_embedded, source_distances, text_distances, text_positions
+from teo.export.positions import add_positions, scale_embedded, source_distances, text_distances
 from teo.models.storage import quantise
 from teo.runtime.onnx_session import PROBE_SIZE
 from teo.runtime.onnx_weights import Array, WeightWriter
@@ -84,36 +87,59 @@ def _encoder_outputs(graph: Graph, rows: Rows, slots: str, weights: Weights) -> 
     if not shape.copies:
         return
     keys = graph.linear(rows, "copy_head.key", weights["copy_head.key.weight"], weights["copy_head.key.bias"])
-    keys = graph.node("Gather", keys, slots, axis=0)
-    graph.output(keys, "copy_keys", TensorProto.FLOAT, ("batch", "source", shape.d_model))
+    parts, size = _copy_parts(shape)
+    keys = _in_parts(graph, graph.node("Gather", keys, slots, axis=0), parts, size)
+    graph.output(keys, "copy_keys", TensorProto.FLOAT, ("batch", parts, "source", size))
+
+
+def _copy_parts(shape: Shape) -> tuple[int, int]:
+    """Return in how many parts of which size the copy head's products are made.
+
+    The library cuts long products into blocks whose length depends on how many columns there are, so on the longest
+    source of the batch; one of up to 128 numbers is never cut.
+    """
+    size = math.gcd(shape.d_model, 128)
+    return shape.d_model // size, size
+
+
+def _in_parts(graph: Graph, x: str, parts: int, size: int) -> str:
+    """Return (batch, parts, length, size) of (batch, length, parts * size)."""
+    return graph.node("Transpose", graph.node("Reshape", x, graph.sizes(0, 0, parts, size)), perm=[0, 2, 1, 3])
 
 
 def decoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weights) -> onnx.ModelProto:
-    """Return one step of the decoder: some tokens after those cached in, the likeliest next tokens out.
+    """Return one pass of the decoder: some tokens after those cached in, the likeliest next tokens out.
 
-    `at` names the positions, of those given, whose next token is asked for; `wanted` tokens get their score too.
+    New tokens of all texts stand in one line, as the encoder's do, and each text may have any number of them. `slots`
+    and `places` lay them out by text; `text_slots` says which row each place of each text holds, of those cached and
+    the new ones behind them. `asked` names the tokens whose next one is asked for; `wanted` tokens get their score too.
     """
     graph = Graph(writer, form, shape)
-    size = shape.d_model
-    embedded = graph.input("embedded", TensorProto.FLOAT, ["batch", "length", size])
-    past_length = graph.input("past_length", TensorProto.INT64, [1]) if shape.positions != "relative" else ""
-    own_bias = graph.input("own_bias", TensorProto.FLOAT, [1, 1, "length", "written"])
-    bias = graph.input("bias", TensorProto.FLOAT, ["batch", 1, 1, "source"])
+    embedded = graph.input("embedded", TensorProto.FLOAT, ["tokens", shape.d_model])
+    line = _Line(
+        positions=graph.input("positions", TensorProto.INT64, ["tokens", 1]),
+        slots=graph.input("slots", TensorProto.INT64, ["batch", "length"]),
+        places=graph.input("places", TensorProto.INT64, ["tokens"]),
+        text_slots=graph.input("text_slots", TensorProto.INT64, ["batch", "written"]),
+        own_bias=graph.input("own_bias", TensorProto.FLOAT, ["batch", 1, "length", "written"]),
+        bias=graph.input("bias", TensorProto.FLOAT, ["batch", 1, 1, "source"]),
+    )
     x = scale_embedded(graph, embedded)
     if shape.positions == "table":
-        x = add_positions(graph, x, "decoder", weights, text_positions(graph, embedded, past_length))
+        x = add_positions(graph, x, "decoder", weights, graph.node("Squeeze", line.positions, graph.sizes(1)))
     if shape.positions == "relative":
-        own_bias = graph.node("Add", own_bias, text_distances(graph, own_bias, weights))
+        distances = text_distances(graph, line.positions, line.slots, line.own_bias, weights)
+        line = replace(line, own_bias=graph.node("Add", line.own_bias, distances))
     if shape.embedding_norm:
         x = graph.norm(x, "decoder.embedding_norm", weights)
     x, normed = graph.begin(x, "decoder.layers.0.self_norm", weights)
     for index in range(shape.decoder_layers):
         name = f"decoder.layers.{index}"
-        read = _self_attention(graph, normed, index, weights, (past_length, own_bias))
+        read = _self_attention(graph, normed, index, weights, line)
         change = graph.product(graph.rows(read), f"{name}.self.out", weights[f"{name}.self_attention.out.weight"])
         added = weights.get(f"{name}.self_attention.out.bias")
         x, normed = graph.add_norm(x, change, added, f"{name}.cross_norm", weights)
-        read = _cross_attention(graph, normed, index, weights, bias)
+        read = _cross_attention(graph, normed, index, weights, line)
         change = graph.product(graph.rows(read), f"{name}.cross.out", weights[f"{name}.cross_attention.out.weight"])
         added = weights.get(f"{name}.cross_attention.out.bias")
         x, normed = graph.add_norm(x, change, added, f"{name}.feed_forward_norm", weights)
@@ -121,44 +147,63 @@ def decoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weigh
         last = index + 1 == shape.decoder_layers
         following = "decoder.final_norm" if last else f"decoder.layers.{index + 1}.self_norm"
         x, normed = graph.add_norm(x, change, added, following, weights)
-    at = graph.input("at", TensorProto.INT64, ["asked"])
-    states = graph.node("Gather", normed, at, axis=1)
-    rows = graph.rows(states)
-    generated = _generated(graph, rows, weights)
-    _choose(graph, _mixture(graph, states, rows, generated, weights, bias) if shape.copies else generated)
+    states = graph.node("Gather", normed, graph.input("asked", TensorProto.INT64, ["asked"]), axis=0)
+    generated = _generated(graph, graph.rows(states), weights)
+    _choose(graph, _mixture(graph, normed, states, generated, weights, line) if shape.copies else generated)
     return graph.model("teo-decoder")
 
 
-def _self_attention(graph: Graph, normed: str, index: int, weights: Weights, inputs: tuple[str, str]) -> str:
-    """Return what each position reads of the text so far; its keys and values join those cached."""
-    past_length, own_bias = inputs
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Where the decoder's new tokens stand, and what each may read."""
+
+    positions: str
+    slots: str
+    places: str
+    text_slots: str
+    own_bias: str
+    bias: str
+
+
+def _self_attention(graph: Graph, normed: str, index: int, weights: Weights, line: _Line) -> str:
+    """Return what each token reads of its text so far; its keys and values join those cached, in the text's order."""
     shape, rows = graph.shape, graph.rows(normed)
-    heads, both_heads = shape.kv_heads, shape.heads + shape.kv_heads
+    heads = shape.heads + shape.kv_heads
     name = f"decoder.layers.{index}.self_attention"
     both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
-    turned = graph.turn(both, past_length, both_heads) if shape.positions == "rotary" else both
-    joined = graph.split_heads(turned, both_heads)
-    query, key = graph.split_query_key(joined)
+    if shape.positions == "rotary":
+        both = graph.turn(graph.node("Unsqueeze", both, graph.sizes(1)), line.positions, heads)
+        both = graph.node("Reshape", both, graph.sizes(-1, heads * shape.head_size))
+    sizes = graph.sizes(shape.query_size, shape.key_size)
+    query, key = graph.nodes("Split", both, sizes, outputs=(True, True), axis=1)
     value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.key_size, None)))
-    cached = {"key": key, "value": graph.split_heads(value, heads)}
+    cached = {"key": key, "value": value}
     for part, new in cached.items():
-        past = graph.input(f"past_{part}_{index}", TensorProto.FLOAT, ["batch", heads, "past", shape.head_size])
-        cached[part] = graph.node("Concat", past, new, axis=2)
-        sizes = ("batch", heads, "written", shape.head_size)
-        graph.output(cached[part], f"present_{part}_{index}", TensorProto.FLOAT, sizes)
-    return graph.attend(query, cached["key"], cached["value"], own_bias)
+        past = graph.input(f"past_{part}_{index}", TensorProto.FLOAT, ["batch", "past", shape.key_size])
+        pool = graph.node("Concat", graph.node("Reshape", past, graph.sizes(-1, shape.key_size)), new, axis=0)
+        whole = graph.node("Gather", pool, line.text_slots, axis=0)
+        graph.output(whole, f"present_{part}_{index}", TensorProto.FLOAT, ("batch", "written", shape.key_size))
+        cached[part] = graph.split_heads(whole, shape.kv_heads)
+    return _attend(graph, query, cached["key"], cached["value"], line.own_bias, line)
 
 
-def _cross_attention(graph: Graph, normed: str, index: int, weights: Weights, bias: str) -> str:
-    """Return what each position reads of the source."""
+def _cross_attention(graph: Graph, normed: str, index: int, weights: Weights, line: _Line) -> str:
+    """Return what each token reads of its source."""
     shape = graph.shape
     name = f"decoder.layers.{index}.cross_attention"
-    flat = graph.linear(graph.rows(normed), f"{name}.query", *scaled_query(weights, name, shape))
-    query = graph.split_heads(flat, shape.heads)
+    query = graph.linear(graph.rows(normed), f"{name}.query", *scaled_query(weights, name, shape))
     sizes: tuple[str | int, ...] = ("batch", shape.kv_heads, "source", shape.head_size)
     key = graph.input(f"cross_key_{index}", TensorProto.FLOAT, sizes)
     value = graph.input(f"cross_value_{index}", TensorProto.FLOAT, sizes)
-    return graph.attend(query, key, value, bias)
+    return _attend(graph, query, key, value, line.bias, line)
+
+
+def _attend(graph: Graph, query: str, key: str, value: str, bias: str, line: _Line) -> str:
+    """Return what each token reads, its queries laid out by text for it."""
+    shape = graph.shape
+    by_text = graph.split_heads(graph.node("Gather", query, line.slots, axis=0), shape.heads)
+    read = graph.node("Reshape", graph.attend(by_text, key, value, bias), graph.sizes(-1, shape.query_size))
+    return graph.node("Gather", read, line.places, axis=0)
 
 
 def _generated(graph: Graph, rows: Rows, weights: Weights) -> str:
@@ -183,24 +228,31 @@ def embedding_tensors(form: Form, weights: Weights) -> dict[str, Array]:
     return {"embedding": whole, "embedding:scale": scale}
 
 
-def _mixture(graph: Graph, states: str, rows: Rows, generated: str, weights: Weights, bias: str) -> str:
+def _mixture(graph: Graph, normed: str, states: str, generated: str, weights: Weights, line: _Line) -> str:
     """Return p over the vocabulary: (1 - g) softmax + g * copied, the copied part added token by token."""
     shape = graph.shape
     scale_query = np.float32(shape.d_model**-0.5)
     weight, shift = weights["copy_head.query.weight"] * scale_query, weights["copy_head.query.bias"] * scale_query
-    query = graph.linear(rows, "copy_head.query", weight, shift)
-    keys = graph.input("copy_keys", TensorProto.FLOAT, ["batch", "source", shape.d_model])
-    scores = graph.node("FusedMatMul", query, keys, fused=True, transB=1)
-    hidden = graph.node("Squeeze", bias, graph.sizes(1))  # (batch, 1, source)
-    copied = graph.node("Softmax", graph.node("Add", scores, hidden), axis=-1)
+    query = graph.linear(graph.rows(normed), "copy_head.query", weight, shift)
+    parts, size = _copy_parts(shape)
+    keys = graph.input("copy_keys", TensorProto.FLOAT, ["batch", parts, "source", size])
+    by_text = _in_parts(graph, graph.node("Gather", query, line.slots, axis=0), parts, size)
+    products = graph.node("FusedMatMul", by_text, keys, fused=True, transB=1)
+    scores = line.bias
+    for part in graph.nodes("Split", products, outputs=(True,) * parts, axis=1, num_outputs=parts):
+        scores = graph.node("Add", scores, part)
+    copied = graph.node("Softmax", scores, axis=-1)
+    flat = graph.node("Concat", graph.sizes(-1), graph.node("Shape", line.bias, start=3), axis=0)
+    asked_places = graph.input("asked_places", TensorProto.INT64, ["asked"])
+    copied = graph.node("Gather", graph.node("Reshape", copied, flat), asked_places, axis=0)
 
     gate_weight = graph.constant("copy_head.gate", np.ascontiguousarray(weights["copy_head.gate.weight"].T))
     gate = graph.node("MatMul", states, gate_weight)
     gate = graph.node("Sigmoid", graph.node("Add", gate, graph.constant("gate:bias", weights["copy_head.gate.bias"])))
     kept = graph.node("Mul", generated, graph.node("Sub", graph.number(1), gate))
-    ids = graph.input("source_ids", TensorProto.INT64, ["batch", 1, "source"])
-    everywhere = graph.node("Expand", ids, graph.node("Shape", copied))
-    return graph.node("ScatterElements", kept, everywhere, graph.node("Mul", copied, gate), axis=2, reduction="add")
+    ids = graph.input("source_ids", TensorProto.INT64, ["batch", "source"])
+    ids = graph.node("Gather", ids, graph.input("asked_rows", TensorProto.INT64, ["asked"]), axis=0)
+    return graph.node("ScatterElements", kept, ids, graph.node("Mul", copied, gate), axis=1, reduction="add")
 
 
 def _choose(graph: Graph, probabilities: str) -> None:
@@ -209,12 +261,12 @@ def _choose(graph: Graph, probabilities: str) -> None:
     Logarithms are left to the caller: over a few numbers, their last bit depends on how many there are.
     """
     count = graph.input("count", TensorProto.INT64, [1])
-    wanted = graph.input("wanted", TensorProto.INT64, ["batch", "asked", 1])
+    wanted = graph.input("wanted", TensorProto.INT64, ["asked", 1])
     values, ids = graph.nodes("TopK", probabilities, count, outputs=(True, True), axis=-1)
-    graph.output(values, "probabilities", TensorProto.FLOAT, ("batch", "asked", "count"))
-    graph.output(ids, "ids", TensorProto.INT64, ("batch", "asked", "count"))
-    found = graph.node("GatherElements", probabilities, wanted, axis=2)
-    graph.output(found, "wanted_probabilities", TensorProto.FLOAT, ("batch", "asked", 1))
+    graph.output(values, "probabilities", TensorProto.FLOAT, ("asked", "count"))
+    graph.output(ids, "ids", TensorProto.INT64, ("asked", "count"))
+    found = graph.node("GatherElements", probabilities, wanted, axis=1)
+    graph.output(found, "wanted_probabilities", TensorProto.FLOAT, ("asked", 1))
 
 
 def probe_graph() -> onnx.ModelProto:

@@ -19,51 +19,38 @@ def scale_embedded(graph: Graph, embedded: str) -> str:
 def add_positions(graph: Graph, x: str, side: str, weights: Weights, numbers: str) -> str:
     """Return tokens' vectors with those of their positions added; `side` is encoder or decoder."""
     table = weights[f"{side}.positions.weight"]
-    # Texts that are scored together are padded, and the padding may reach beyond the last position.
-    last = graph.constant(f"{side}.positions:last", np.array(len(table) - 1, dtype=np.int64))
-    inside = graph.node("Min", numbers, last)
-    found = graph.node("Gather", graph.constant(f"{side}.positions", table), inside, axis=0)
+    found = graph.node("Gather", graph.constant(f"{side}.positions", table), numbers, axis=0)
     return graph.node("Add", x, found)
 
 
-def text_positions(graph: Graph, embedded: str, past_length: str) -> str:
-    """Return the positions of a decoder's tokens, which come after those cached."""
-    length = graph.node("Shape", embedded, start=1, end=2)
-    return _range(graph, past_length, graph.node("Add", past_length, length))
-
-
 def source_distances(graph: Graph, slots: str, weights: Weights) -> str:
-    """Return what the distances between the places of a source add to its attention: (1, heads, source, source)."""
-    width = graph.node("Shape", slots, start=1, end=2)
-    places = _range(graph, graph.sizes(0), width)
-    return _by_distance(graph, "encoder", places, places, weights)
+    """Return what the distances between the positions of a source add to its attention: (1, heads, source, source)."""
+    places = _range(graph, graph.node("Shape", slots, start=1, end=2))
+    return _by_distance(graph, "encoder", graph.node("Unsqueeze", places, graph.sizes(0, 2)), places, weights)
 
 
-def text_distances(graph: Graph, own_bias: str, weights: Weights) -> str:
-    """Return what distances to the text so far add to the decoder's attention: (1, heads, length, written)."""
-    length, written = (graph.node("Shape", own_bias, start=axis, end=axis + 1) for axis in (2, 3))
-    past = graph.node("Sub", written, length)
-    return _by_distance(graph, "decoder", _range(graph, past, written), _range(graph, graph.sizes(0), written), weights)
+def text_distances(graph: Graph, positions: str, slots: str, own_bias: str, weights: Weights) -> str:
+    """Return what distances to the text so far add to the decoder's attention: (batch, heads, length, written)."""
+    queries = graph.node("Gather", positions, slots, axis=0)
+    written = _range(graph, graph.node("Shape", own_bias, start=3, end=4))
+    return _by_distance(graph, "decoder", queries, written, weights)
 
 
 def _by_distance(graph: Graph, side: str, queries: str, keys: str, weights: Weights) -> str:
+    """Return the biases by distance of queries (batch, length, 1) to keys (written)."""
     table = weights[f"{side}.distances.weight"]
     far = table.shape[0] // 2
-    distance = graph.node("Sub", graph.node("Unsqueeze", keys, graph.sizes(0)), _column(graph, queries))
+    distance = graph.node("Sub", keys, queries)
     least, most = (graph.constant(f"distance:{end}", np.array(end, dtype=np.int64)) for end in (-far, far))
     row = graph.node("Add", graph.node("Clip", distance, least, most), most)
     found = graph.node("Gather", graph.constant(f"{side}.distances", table), row, axis=0)
-    return graph.node("Unsqueeze", graph.node("Transpose", found, perm=[2, 0, 1]), graph.sizes(0))
+    return graph.node("Transpose", found, perm=[0, 3, 1, 2])
 
 
-def _column(graph: Graph, x: str) -> str:
-    return graph.node("Unsqueeze", x, graph.sizes(1))
-
-
-def _range(graph: Graph, start: str, end: str) -> str:
-    """Return the integers from a start up to an end, each given as a list of one."""
-    one = graph.constant("one", np.array(1, dtype=np.int64))
-    return graph.node("Range", graph.node("Squeeze", start), graph.node("Squeeze", end), one)
+def _range(graph: Graph, end: str) -> str:
+    """Return the integers from 0 up to an end, given as a list of one."""
+    zero, one = (graph.constant(name, np.array(k, dtype=np.int64)) for k, name in enumerate(("zero", "one")))
+    return graph.node("Range", zero, graph.node("Squeeze", end), one)
 
 
 def distance_table(buckets: Array, *, far: int, both_sides: bool) -> Array:

@@ -19,7 +19,7 @@ _ABSENT = "\ue000"
 
 
 def write_tokenizer(codec: Codec, out: Path, source: Path) -> None:
-    """Write `tokenizer.json` and `codec.json` of a model of another family than our own; refuse what has no such form.
+    """Write `tokenizer.json` and `codec.json` of a model of another family; raises if they cannot hold its tokenizer.
 
     `source` is the folder that the tokenizer came from, for messages.
     """
@@ -40,7 +40,7 @@ def write_tokenizer(codec: Codec, out: Path, source: Path) -> None:
 
 
 def _convert_sentencepiece(processor: Any, source: Path) -> Tokenizer:
-    """Return a SentencePiece model in the form of `tokenizers`: a Unigram model with the same normalisation."""
+    """Return a SentencePiece model in the format of `tokenizers`: a Unigram model with the same normalisation."""
     from sentencepiece import sentencepiece_model_pb2
 
     stored = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]

@@ -9,6 +9,11 @@ from typing import Protocol
 from teo.errors import InputError
 from teo.layouts import Marker, Pieces
 
+_LOOKED_AT = 6
+"""Characters of a long turn that are tokenized first for each token that a source may have."""
+_CUT_WORD = 64
+"""Tokens that a word may have more when it is cut, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Generated:
@@ -22,11 +27,6 @@ class Generated:
         """The log-probability of the whole text."""
         return sum(self.token_scores)
 
-    @property
-    def first_score(self) -> float | None:
-        """The log-probability of the first token: an operation's marker, or the end where there is none."""
-        return self.token_scores[0] if self.token_scores else None
-
 
 class Generator(Protocol):
     """A sequence-to-sequence model: pieces in, pieces out."""
@@ -36,7 +36,7 @@ class Generator(Protocol):
         """How many tokens a source may have."""
 
     def measure(self, text: str) -> int:
-        """Return how many tokens a turn takes, its separator included."""
+        """Return how many tokens a turn takes, its separator included; of one that never fits, more than do."""
 
     def generate(
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
@@ -63,6 +63,17 @@ def decoder_starts(
     if len(prompts) != count:
         raise InputError(f"prompts: expected one per source, found {len(prompts)} for {count}")
     return [start(prompt) for prompt in prompts]
+
+
+def measure_bounded(measure: Callable[[str], int], text: str, limit: int) -> int:
+    """Return how many tokens a turn takes; of one that is longer than `limit`, no more is read than tells so."""
+    size = _LOOKED_AT * limit
+    while len(text) > size:
+        found = measure(text[:size])
+        if found > limit + _CUT_WORD:
+            return found
+        size *= 2
+    return measure(text)
 
 
 def text_limit(source: int, most: int) -> int:

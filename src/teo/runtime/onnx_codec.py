@@ -24,7 +24,6 @@ CODING = "codec.json"
 _CACHED_TEXTS = 1 << 13
 _CACHED_CHARACTERS = 4096
 """Longer texts are not kept: what is kept must not grow with what users send."""
-_LONGEST_TOKEN = 64
 
 
 class TokenizerCodec:
@@ -78,11 +77,12 @@ class TokenizerCodec:
         return cut_at_markers(ids, self.eos_id, self._markers, self._silent, self._text)
 
     def measure(self, text: str) -> int:
-        """Return how many ids a turn takes, its separator included; for very long text a lower bound."""
-        return _least_tokens(text) or len(self.encode_text(text)) + 1
+        """Return how many ids a turn takes, its separator included."""
+        return len(self.encode_text(text)) + 1
 
     def _encode_text(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer.encode(_clean(text), add_special_tokens=False).ids)
+        text = text if text.isascii() else replace_surrogates(text)
+        return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _text(self, ids: Sequence[int]) -> list[str]:
         text = self.tokenizer.decode(self._joiner.clean(ids), skip_special_tokens=False) if ids else ""
@@ -109,12 +109,8 @@ class FamilyCodec(PieceCodec):
         """Return the ids of users' text; a lone surrogate counts as the replacement character."""
         return self._encode_cached(text) if len(text) <= _CACHED_CHARACTERS else self._encode_text(text)
 
-    def measure(self, text: str) -> int:
-        """Return how many ids a turn takes, its separator included; for very long text a lower bound."""
-        return _least_tokens(text) or super().measure(text)
-
     def _ids(self, text: str) -> list[int]:
-        text = _clean(text)
+        text = replace_surrogates(text)
         if not self._pieces:
             return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
         code, text = _language_code(text)
@@ -159,15 +155,6 @@ def load_codec(file: Path, description: Description) -> TokenizerCodec | FamilyC
         return FamilyCodec(tokenizer, Coding.from_dict(stored), pieces, int(stored.get("unknown", 0)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(f"{beside}: not the description of a tokenizer ({error}); export the model again") from error
-
-
-def _clean(text: str) -> str:
-    return text if text.isascii() else replace_surrogates(text)
-
-
-def _least_tokens(text: str) -> int:
-    """Return a lower bound of the tokens of a text with more than any source may have, and 0 for other texts."""
-    return len(text) // _LONGEST_TOKEN if len(text) > _LONGEST_TOKEN * 2048 else 0
 
 
 def _language_code(text: str) -> tuple[list[str], str]:

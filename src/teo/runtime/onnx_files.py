@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from teo.errors import ModelError
 from teo.runtime.onnx_weights import Array, Place
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 DESCRIPTION = "graphs.json"
 """The file beside exported graphs that says what they are."""
 POSITIONS = 2048
@@ -71,7 +71,7 @@ class Description:
             stored = json.loads(file.read_text(encoding="utf-8"))
             version, scale = stored["format"], stored.get("embedding_scale")
             if version != FORMAT_VERSION:
-                raise ModelError(f"{file}: expected format {FORMAT_VERSION}, found {version}; install a matching teo")
+                raise ModelError(f"{file}: expected format {FORMAT_VERSION}, found {version}; export the model again")
             heads, width = int(stored["heads"]), int(stored["d_model"])
             return cls(
                 form=str(stored["form"]),

@@ -7,30 +7,31 @@ padded to multiples of a width at which the padding adds nothing but zeros to su
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from teo.cores import available_cores
 from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
-from teo.runtime.generator import Generated, decoder_starts, text_limit
+from teo.runtime.drafts import Marks, batch_drafts
+from teo.runtime.generator import Generated, decoder_starts, measure_bounded, text_limit
 from teo.runtime.onnx_codec import load_codec
 from teo.runtime.onnx_files import Description, Embedding
-from teo.runtime.onnx_session import available_cores, open_graphs
-from teo.runtime.search import Floats, Ids, Text, search_beams, search_greedily
+from teo.runtime.onnx_session import open_graphs
+from teo.runtime.onnx_steps import HIDDEN, OnnxSteps, lay_out, rounded, taken
+from teo.runtime.search import Draft, Text, search_beams, search_greedily
 
-_WIDTH = 32
-"""Sources and scored targets are padded to a multiple of this: whole vector registers, whatever the batch."""
 _BATCH_TOKENS = 4096
-"""Tokens of all sources of a batch, at most, whatever `batch_size` says: memory stays bounded."""
+"""Tokens of all sources of a batch, padding included, whatever `batch_size` says: memory stays bounded."""
+_ENCODER_TOKENS = 512
+"""Tokens that the encoder reads at once: more of them leave the processor's cache and take longer each."""
+_SHORT, _ALIKE = 64, 0.75
+"""Up to which width sources are read together whatever their length, and how long the shortest must be beyond it."""
 _SCORED_TOKENS = 256
 """Positions scored at a time: each has a probability for every token of the vocabulary."""
-_HIDDEN = np.float32(-1e30)
-_LEAST = 1e-12
-"""Added to a probability before its logarithm, as in training."""
 
 
 class OnnxGenerator:
@@ -58,6 +59,9 @@ class OnnxGenerator:
         """How many tokens a source may have."""
         own = path / "tokenizer.json"  # else the one that all weights of the model share
         self.codec = load_codec(own if own.is_file() else path.parent / own.name, self.description)
+        self._marks = Marks(self.codec)
+        self.drafts = True
+        """Whether greedy search checks drafts from the source: the same texts and scores in fewer passes."""
         self.embedding = Embedding(path, self.description)
         if len(self.embedding) < len(self.codec):
             raise ModelError(
@@ -69,8 +73,8 @@ class OnnxGenerator:
         self._encoder, self._decoder = open_graphs(path, graphs, threads=self.threads, int8=int8)
 
     def measure(self, text: str) -> int:
-        """Return how many tokens a turn takes, its separator included."""
-        return self.codec.measure(text)
+        """Return how many tokens a turn takes, its separator included; of one that never fits, more than do."""
+        return measure_bounded(self.codec.measure, text, self.source_limit)
 
     def generate(
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
@@ -90,24 +94,25 @@ class OnnxGenerator:
         """Return each source's texts, best first; one by greedy search where there is one beam."""
         encoded, starts = self._encode(sources), decoder_starts(self.codec.decoder_start, prompts, len(sources))
         results: dict[int, list[Text]] = {}
-        # A batch has starts of one length, so that no decoder's text needs padding on its left.
-        order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
-        lengths, groups = [len(ids) for ids in encoded], [len(start) for start in starts]
+        order = sorted(range(len(encoded)), key=lambda k: len(encoded[k]), reverse=True)
         rows, tokens = max(1, self.batch_size // beams), _BATCH_TOKENS // beams
-        for batch in batches(order, lengths, rows, groups=groups, tokens=tokens):
-            steps = self.read([encoded[k] for k in batch])
-            start = np.array([starts[k] for k in batch], dtype=np.int64)
-            room = max(1, min(self.max_new_tokens, self.positions - start.shape[1]))
-            limits = [text_limit(len(encoded[k]), room) for k in batch]
+        for batch in batches(order, [len(ids) for ids in encoded], rows, tokens=tokens):
+            steps, start = self.read([encoded[k] for k in batch]), [starts[k] for k in batch]
+            rooms = [max(1, min(self.max_new_tokens, self.positions - len(ids))) for ids in start]
+            limits = [text_limit(len(encoded[k]), room) for k, room in zip(batch, rooms, strict=True)]
             end = self.codec.eos_id
-            texts = (
-                [[text] for text in search_greedily(steps, start, limits, end)]
-                if beams == 1
-                else search_beams(steps, start, limits, end, beams, per_token=per_token)
-            )
+            if beams == 1:
+                drafts = self._drafts([(sources[k], prompts[k] if prompts else ()) for k in batch])
+                texts = [[text] for text in search_greedily(steps, start, limits, end, drafts)]
+            else:
+                texts = search_beams(steps, start, limits, end, beams, per_token=per_token)
             results.update(zip(batch, texts, strict=True))
         decode = self.codec.decode
         return [[Generated(decode(text.ids), tuple(text.scores)) for text in results[k]] for k in range(len(sources))]
+
+    def _drafts(self, rows: Sequence[tuple[Pieces, Pieces]]) -> Draft | None:
+        """Return the drafts of a batch's sources and prompts; none if they are switched off."""
+        return batch_drafts(self.codec, self._marks, rows) if self.drafts else None
 
     def score(
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
@@ -120,17 +125,14 @@ class OnnxGenerator:
         whole = [len(start) + len(ids) for start, ids in zip(starts, written, strict=True)]
         if max(whole, default=0) > self.positions:
             raise InputError(f"target: expected at most {self.positions} tokens, found {max(whole)}; shorten the text")
-        widths = [_rounded(length) for length in whole]
         results = [0.0] * len(sources)
         # Rows of the same source stand together: it is read once for all of its targets.
-        order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k]), encoded[k], whole[k]))
-        for batch in batches(
-            order, [len(ids) for ids in encoded], self.batch_size, groups=[len(start) for start in starts]
-        ):
+        order = sorted(range(len(encoded)), key=lambda k: (len(encoded[k]), encoded[k], whole[k]))
+        for batch in batches(order, [len(ids) for ids in encoded], self.batch_size):
             unique = list(dict.fromkeys(encoded[k] for k in batch))
             place = {ids: number for number, ids in enumerate(unique)}
             steps = self.read(unique)
-            for part in batches(batch, widths, len(batch), tokens=_SCORED_TOKENS):
+            for part in batches(batch, whole, len(batch), tokens=_SCORED_TOKENS):
                 rows = np.array([place[encoded[k]] for k in part], dtype=np.int64)
                 scores = steps.score(rows, [starts[k] for k in part], [written[k] for k in part])
                 for k, score in zip(part, scores, strict=True):
@@ -149,131 +151,71 @@ class OnnxGenerator:
 
     def read(self, encoded: Sequence[tuple[int, ...]]) -> OnnxSteps:
         """Return the decoder's steps over a batch of sources, each read once."""
+        lengths = [len(ids) for ids in encoded]
+        width = rounded(max(lengths))
+        inside = np.arange(width)[None] < np.array(lengths)[:, None]
+        parts = list(encoder_parts(lengths))
+        if len(parts) == 1:
+            read = self._read_part(encoded)
+        else:
+            read = {}
+            for part in parts:
+                for name, value in self._read_part([encoded[k] for k in part]).items():
+                    shape = (len(encoded), *value.shape[1:-2], width, value.shape[-1])
+                    whole = read.setdefault(name, np.zeros(shape, dtype=value.dtype))
+                    whole[np.array(part), ..., : value.shape[-2], :] = value
+        read["bias"] = np.where(inside, np.float32(0), HIDDEN)[:, None, None, :]
+        if "copy_keys" in read:
+            read["source_ids"] = np.full((len(encoded), width), self.codec.pad_id, dtype=np.int64)
+            read["source_ids"][inside] = [number for ids in encoded for number in ids]
+        return OnnxSteps(self._decoder, self.embedding, self.description, read)
+
+    def _read_part(self, encoded: Sequence[tuple[int, ...]]) -> dict[str, Any]:
+        """Return what the encoder gives out for some sources, by name."""
         flat = np.array([number for ids in encoded for number in ids], dtype=np.int64)
         lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
-        width = _rounded(int(lengths.max()))
-        first = np.cumsum(lengths) - lengths
-        inside = np.arange(width)[None] < lengths[:, None]
-        slots = np.where(inside, first[:, None] + np.arange(width)[None], 0)
-        bias = np.where(inside, np.float32(0), _HIDDEN)[:, None, None, :]
-        positions = np.concatenate([np.arange(length) for length in lengths])
+        inside, slots, places = lay_out(lengths, rounded(int(lengths.max())))
         # A token's turn is counted from the end, by the separators to its right.
         ends = [np.cumsum((np.array(ids) == self.description.sep_id)[::-1])[::-1] for ids in encoded]
         turns = [np.clip(count - 1, 0, self.description.turn_types - 1).astype(np.int64) for count in ends]
         inputs = {
             "embedded": self.embedding(flat),
             "turns": np.concatenate(turns),
-            "positions": positions[:, None],
+            "positions": np.concatenate([np.arange(length) for length in lengths])[:, None],
             "slots": slots,
-            "places": np.flatnonzero(inside),
-            "bias": bias,
+            "places": places,
+            "bias": np.where(inside, np.float32(0), HIDDEN)[:, None, None, :],
         }
         names = [output.name for output in self._encoder.get_outputs()]
-        read = dict(zip(names, self._encoder.run(None, _asked(self._encoder, inputs)), strict=True))
-        read["bias"] = bias
-        if "copy_keys" in read:
-            read["source_ids"] = np.where(inside, flat[slots], self.codec.pad_id)[:, None, :]
-        return OnnxSteps(self._decoder, self.embedding, self.description, read)
+        return dict(zip(names, self._encoder.run(None, taken(self._encoder, inputs)), strict=True))
 
 
-class OnnxSteps:
-    """The decoder over a batch of sources: what it read, and the keys and values of what it wrote."""
-
-    def __init__(self, session: Any, embedding: Embedding, description: Description, read: dict[str, Any]) -> None:
-        self._session, self._embedding, self._description = session, embedding, description
-        self._read = read
-        self._sources = np.arange(len(read["bias"]))  # which of the sources read each row writes for
-        self._cached = self._no_cache(len(read["bias"]))
-        self._present = [name.replace("past", "present") for name in self._cached]
-
-    def advance(self, tokens: Ids, count: int) -> tuple[Floats, Ids]:
-        """Take further tokens and return the scores and ids of the `count` likeliest next ones."""
-        wanted = np.zeros((len(tokens), 1, 1), dtype=np.int64)
-        last = np.array([tokens.shape[1] - 1], dtype=np.int64)
-        inputs = self._inputs(tokens, self._cached, self._read, last, wanted, count)
-        found, ids, *present = self._session.run(["probabilities", "ids", *self._present], inputs)
-        self._cached = dict(zip(self._cached, present, strict=True))
-        return _logs(found[:, 0]), ids[:, 0]
-
-    def keep(self, rows: Ids) -> None:
-        """Go on with these rows only, in this order."""
-        kept = self._sources[rows]
-        if not np.array_equal(kept, self._sources):  # other texts of the same sources read the same
-            self._read = {name: np.take(value, rows, axis=0) for name, value in self._read.items()}
-        self._sources = kept
-        self._cached = {name: np.take(value, rows, axis=0) for name, value in self._cached.items()}
-
-    def score(self, rows: Ids, starts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]) -> list[float]:
-        """Return the log-probability of whole texts after starts of one length, each for one of the sources read."""
-        begin = len(starts[0]) - 1
-        inputs = [[*start, *ids[:-1]] for start, ids in zip(starts, texts, strict=True)]
-        width = _rounded(max(len(row) for row in inputs))
-        tokens = np.full((len(inputs), width), self._description.pad_id, dtype=np.int64)
-        wanted = np.zeros((len(inputs), width - begin, 1), dtype=np.int64)
-        for k, (row, ids) in enumerate(zip(inputs, texts, strict=True)):
-            tokens[k, : len(row)] = row
-            wanted[k, : len(ids), 0] = ids
-        read = {name: np.take(value, rows, axis=0) for name, value in self._read.items()}
-        asked = np.arange(begin, width, dtype=np.int64)
-        feed = self._inputs(tokens, self._no_cache(len(rows)), read, asked, wanted, 1)
-        scores = _logs(self._session.run(["wanted_probabilities"], feed)[0][:, :, 0])
-        return [sum(row[: len(ids)].tolist()) for row, ids in zip(scores, texts, strict=True)]
-
-    def _inputs(
-        self, tokens: Ids, cached: dict[str, Any], read: dict[str, Any], at: Ids, wanted: Ids, count: int
-    ) -> dict[str, Any]:
-        length = tokens.shape[1]
-        past = next(iter(cached.values())).shape[2]
-        hidden = np.triu(np.full((length, past + length), _HIDDEN), past + 1)
-        inputs = {
-            "embedded": self._embedding(tokens),
-            "past_length": np.array([past], dtype=np.int64),
-            "own_bias": hidden[None, None],
-            "at": at,
-            "wanted": wanted,
-            "count": np.array([count], dtype=np.int64),
-        }
-        return _asked(self._session, {**read, **cached, **inputs})
-
-    def _no_cache(self, rows: int) -> dict[str, Any]:
-        heads, size = self._description.kv_heads, self._description.head_size
-        empty = np.zeros((rows, heads, 0, size), dtype=np.float32)
-        names = [f"past_{part}_{k}" for k in range(self._description.decoder_layers) for part in ("key", "value")]
-        return dict.fromkeys(names, empty)
+def encoder_parts(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield which rows of a batch the encoder reads together: of like length, and few enough to stay in the cache."""
+    order = sorted(range(len(lengths)), key=lambda k: -lengths[k])
+    part: list[int] = []
+    for k in order:
+        longest = rounded(lengths[part[0]]) if part else 0
+        unlike = longest > _SHORT and rounded(lengths[k]) < _ALIKE * longest
+        if part and (unlike or sum(lengths[j] for j in part) + lengths[k] > _ENCODER_TOKENS):
+            yield part
+            part = []
+        part.append(k)
+    if part:
+        yield part
 
 
 def batches(
-    order: Sequence[int],
-    lengths: Sequence[int],
-    rows: int,
-    *,
-    groups: Sequence[int] | None = None,
-    tokens: int = _BATCH_TOKENS,
+    order: Sequence[int], lengths: Sequence[int], rows: int, *, tokens: int = _BATCH_TOKENS
 ) -> Iterator[list[int]]:
-    """Yield the rows of each batch, in the order given: at most so many rows and tokens, rows of one group."""
+    """Yield the rows of each batch, in the order given: at most `rows` of them, and `tokens` once they are padded."""
     batch: list[int] = []
-    taken = 0
+    longest = 0
     for k in order:
-        length = lengths[k]
-        if batch and (len(batch) == rows or taken + length > tokens or (groups and groups[k] != groups[batch[0]])):
+        longest = max(longest, lengths[k])
+        if batch and (len(batch) == rows or (len(batch) + 1) * longest > tokens):
             yield batch
-            batch, taken = [], 0
+            batch, longest = [], lengths[k]
         batch.append(k)
-        taken += length
     if batch:
         yield batch
-
-
-def _asked(session: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Return the inputs that a graph has: which they are depends on the family."""
-    return {known.name: inputs[known.name] for known in session.get_inputs()}
-
-
-def _logs(probabilities: Floats) -> Floats:
-    """Return logarithms number by number: over arrays, the last bit depends on a number's place."""
-    logs = [math.log(probability + _LEAST) for probability in probabilities.ravel().tolist()]
-    return np.array(logs, dtype=np.float64).reshape(probabilities.shape)
-
-
-def _rounded(length: int) -> int:
-    return -(-length // _WIDTH) * _WIDTH

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,6 @@ from teo.errors import ModelError
 PROBE, PROBE_SIZE = "probe.onnx", 64
 _SLOWER = ["SkipLayerNormFusion"]
 """Fusions that ONNX Runtime makes and that take longer than what they replace (five times, in 1.31)."""
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def open_graphs(folder: Path, names: tuple[str, ...], *, threads: int, int8: bool) -> list[Any]:

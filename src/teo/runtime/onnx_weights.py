@@ -54,6 +54,8 @@ class WeightWriter:
     folder: Path
     shard_bytes: int = SHARD_BYTES
     places: dict[str, Place] = field(default_factory=dict)
+    stored: Mapping[str, Any] = field(default_factory=dict)
+    """Tensors of graphs that these weight files were written for: new graphs take them as they are."""
     _shard: int = 0
     _filled: int = 0
 

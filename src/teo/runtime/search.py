@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,13 +17,23 @@ _KEPT = 0.75
 
 
 class Steps(Protocol):
-    """A model that has encoded a batch of sources and generates on, token by token."""
+    """A model that has encoded a batch of sources and generates on, pass by pass."""
 
-    def advance(self, tokens: Ids, count: int) -> tuple[Floats, Ids]:
-        """Take further tokens (rows, length) and return the scores and ids of the `count` likeliest next ones."""
+    def advance(self, tokens: Sequence[Sequence[int]], asked: Sequence[int], count: int) -> tuple[Floats, Ids]:
+        """Take further tokens of each text, and return what may follow its last `asked` ones, text by text.
+
+        That is the scores and ids of the `count` likeliest next tokens, a row for each token asked about.
+        """
+
+    def forget(self, counts: Sequence[int]) -> None:
+        """Take back the last tokens of each text."""
 
     def keep(self, rows: Ids) -> None:
         """Go on with these rows only, in this order; a row may be named more than once."""
+
+
+Draft = Callable[[int, Sequence[int]], Sequence[int]]
+"""What may follow in a row's text after the ids so far: a guess, which the model checks."""
 
 
 @dataclass(slots=True)
@@ -38,30 +48,70 @@ class Text:
         return Text([*self.ids, token], [*self.scores, score])
 
 
-def search_greedily(steps: Steps, starts: Ids, limits: Sequence[int], end: int) -> list[Text]:
-    """Return each row's text, the likeliest token at each step, up to the end token or the row's limit."""
+def search_greedily(
+    steps: Steps,
+    starts: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    end: int,
+    draft: Draft | None = None,
+    *,
+    checked: int = 256,
+) -> list[Text]:
+    """Return each row's text, the likeliest token at each place, up to the end token or the row's limit.
+
+    With drafts, a pass checks all tokens of a draft at once. Those that are the likeliest are taken, and the one that
+    the model has after them: the same text in fewer passes. A pass checks at most `checked` tokens of all drafts: each
+    has a probability for every token of the vocabulary.
+    """
     texts = [Text() for _ in limits]
-    rows = np.arange(len(texts))  # which text each row of the batch belongs to
-    tokens = starts
-    while rows.size:
-        scores, ids = steps.advance(tokens, 1)
-        chosen = ids[:, 0]
-        writing = np.ones(rows.size, dtype=bool)
-        for k, row in enumerate(rows.tolist()):
-            text = texts[row]
-            if (text.ids and text.ids[-1] == end) or len(text.ids) >= limits[row]:
-                writing[k] = False
-                continue
-            text.ids.append(int(chosen[k]))
-            text.scores.append(float(scores[k, 0]))
-            writing[k] = chosen[k] != end and len(text.ids) < limits[row]
-        left = np.flatnonzero(writing)
-        if left.size <= _KEPT * rows.size:
-            if left.size:
-                steps.keep(left)
-            rows, chosen = rows[left], chosen[left]
-        tokens = chosen[:, None]
+    rows = list(range(len(texts)))  # which text each row of the batch belongs to
+    given = [list(start) for start in starts]  # what each row's model has not read yet; nothing once its text ended
+    while rows:
+        going = [(row, texts[row], limits[row]) if given[k] else None for k, row in enumerate(rows)]
+        drafts = _guesses(draft, going, checked)
+        pairs = list(zip(given, drafts, strict=True))
+        asked = [len(guess) + 1 if tokens else 0 for tokens, guess in pairs]
+        scores, ids = steps.advance([[*tokens, *guess] for tokens, guess in pairs], asked, 1)
+        place, wrong = 0, []
+        for k, (row, guess) in enumerate(zip(rows, drafts, strict=True)):
+            if asked[k]:
+                part = slice(place, place + asked[k])
+                right = _take(texts[row], guess, ids[part, 0].tolist(), scores[part, 0].tolist(), end)
+                ended = texts[row].ids[-1] == end or len(texts[row].ids) >= limits[row]
+                given[k] = [] if ended else texts[row].ids[-1:]
+                place += asked[k]
+            wrong.append(len(guess) - right if asked[k] else 0)
+        if any(wrong):
+            steps.forget(wrong)
+        left = [k for k, tokens in enumerate(given) if tokens]
+        if len(left) <= _KEPT * len(rows):
+            if left:
+                steps.keep(np.array(left, dtype=np.int64))
+            rows, given = [rows[k] for k in left], [given[k] for k in left]
     return texts
+
+
+def _guesses(draft: Draft | None, rows: Sequence[tuple[int, Text, int] | None], most: int) -> list[list[int]]:
+    """Return the draft of each row that goes on, no longer than its limit lets it be, and than a pass can check."""
+    if draft is None:
+        return [[] for _ in rows]
+    found = [list(draft(row[0], row[1].ids)[: row[2] - len(row[1].ids) - 1]) if row else [] for row in rows]
+    if sum(map(len, found)) > most:
+        share = most // sum(map(bool, found))
+        found = [guess[:share] for guess in found]
+    return found
+
+
+def _take(text: Text, guess: Sequence[int], ids: Sequence[int], scores: Sequence[float], end: int) -> int:
+    """Append to a text what the model chose after each right token of a draft; return how many tokens were right."""
+    right = 0
+    for number, score in zip(ids, scores, strict=True):
+        text.ids.append(number)
+        text.scores.append(score)
+        if number == end or right == len(guess) or number != guess[right]:
+            break
+        right += 1
+    return right
 
 
 @dataclass(slots=True)
@@ -74,7 +124,13 @@ class _Beam:
 
 
 def search_beams(
-    steps: Steps, starts: Ids, limits: Sequence[int], end: int, beams: int, *, per_token: bool = True
+    steps: Steps,
+    starts: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    end: int,
+    beams: int,
+    *,
+    per_token: bool = True,
 ) -> list[list[Text]]:
     """Return each row's texts, best first and at most `beams`, that beam search of that width finds; at least one.
 
@@ -83,11 +139,11 @@ def search_beams(
     """
     found = [_Beam([Text()]) for _ in limits]
     rows = list(range(len(found)))
-    tokens = starts
+    tokens = [list(start) for start in starts]
     while rows:
-        scores, ids = steps.advance(tokens, 2 * beams)
+        scores, ids = steps.advance(tokens, [1] * len(tokens), 2 * beams)
         kept: list[int] = []
-        following: list[int] = []
+        following: list[list[int]] = []
         place, still = 0, []
         for row in rows:
             beam = found[row]
@@ -97,12 +153,12 @@ def search_beams(
             if not beam.done:
                 still.append(row)
                 kept += [place + parent for parent in parents]
-                following += [text.ids[-1] for text in beam.running]
+                following += [text.ids[-1:] for text in beam.running]
             place += width
         rows = still
         if rows:
             steps.keep(np.array(kept, dtype=np.int64))
-            tokens = np.array(following, dtype=np.int64)[:, None]
+            tokens = following
     return [[text for _, text in beam.ended] for beam in found]
 
 

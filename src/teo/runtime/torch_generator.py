@@ -16,12 +16,16 @@ from teo.errors import InputError, ModelError
 from teo.layouts import Pieces
 from teo.models import TeoForConditionalGeneration
 from teo.models.backbone import IGNORED
-from teo.runtime.generator import Generated, decoder_starts, text_limit
+from teo.runtime.drafts import Marks, batch_drafts
+from teo.runtime.generator import Generated, decoder_starts, measure_bounded, text_limit
+from teo.runtime.search import Draft
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
 from teo.runtime.torch_greedy import generate_greedily, until_end
 
 _KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Without cuDNN's, which makes a new plan for every length: a text that grows by a token a step never has the same."""
+_DRAFTED_ROWS = 8
+"""Rows of a batch up to which drafts pay without a GPU: beyond, a pass takes as long as its padded tokens."""
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
@@ -48,6 +52,9 @@ class TorchGenerator:
         """How many tokens a source may have."""
         self._positions = learned_positions(model.config)
         self.max_new_tokens = max_new_tokens
+        self.drafts = True
+        """Whether greedy search of our own backbone checks drafts from the source: the same texts in fewer passes."""
+        self._marks = Marks(codec)
         self._search = GenerationConfig(
             do_sample=False,
             num_beams=1,
@@ -89,8 +96,8 @@ class TorchGenerator:
         )
 
     def measure(self, text: str) -> int:
-        """Return how many tokens a turn takes, its separator included."""
-        return self.codec.measure(text)
+        """Return how many tokens a turn takes, its separator included; of one that never fits, more than do."""
+        return measure_bounded(self.codec.measure, text, self.source_limit)
 
     def generate(
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
@@ -112,23 +119,29 @@ class TorchGenerator:
         encoded = self._encode_sources(sources)
         starts = decoder_starts(self.codec.decoder_start, prompts, len(sources))
         results: list[list[Generated]] = [[] for _ in encoded]
-        # A batch has starts of one length, so that no decoder's text needs padding on its left.
+        # A batch has starts of one length: transformers' own search would need padding on their left.
         order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
         for batch in self._batches(order, [len(start) for start in starts], max(1, self.batch_size // beams)):
             read, mask = self._read([encoded[k] for k in batch])
-            start = torch.tensor([starts[k] for k in batch], device=self.device)
+            start = [starts[k] for k in batch]
             room = self.max_new_tokens
             if self._positions:
-                room = max(1, min(room, self._positions - start.shape[1]))
+                room = max(1, min(room, self._positions - len(start[0])))
             limits = [text_limit(len(encoded[k]), room) for k in batch]
             with sdpa_kernel(_KERNELS):
                 if beams == 1 and isinstance(self.model, TeoForConditionalGeneration):
-                    found = generate_greedily(self.model, read, mask, start, limits, self.codec.eos_id)
+                    drafts = self._drafts([(sources[k], prompts[k] if prompts else ()) for k in batch])
+                    found = generate_greedily(self.model, read, mask, start, limits, self.codec.eos_id, drafts)
                 else:
-                    found = self._generate(read, mask, start, limits, beams, count)
+                    found = self._generate(read, mask, torch.tensor(start, device=self.device), limits, beams, count)
             for row, (ids, scores) in enumerate(found):
                 results[batch[row // count]].append(Generated(self.codec.decode(ids), tuple(scores)))
         return results
+
+    def _drafts(self, rows: Sequence[tuple[Pieces, Pieces]]) -> Draft | None:
+        """Return the drafts of a batch's sources and prompts; none if they are switched off or would not pay."""
+        pays = self.device.type != "cpu" or len(rows) <= _DRAFTED_ROWS
+        return batch_drafts(self.codec, self._marks, rows) if self.drafts and pays else None
 
     def _generate(
         self, read: Any, mask: Tensor, start: Tensor, limits: Sequence[int], beams: int, count: int

@@ -1,36 +1,40 @@
-"""Greedy search of our own backbone: ended texts leave the batch, and tokens come with their log-probability."""
+"""Greedy search of our own backbone in torch: drafts are checked in one pass, and ended texts leave the batch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from transformers import DynamicCache, EncoderDecoderCache
 
 from teo.models import TeoForConditionalGeneration
+from teo.models.layers import DecoderLayer, rotary_table
+from teo.runtime.search import Draft, Floats, Ids, search_greedily
 
-_CHECK_EVERY = 4
-"""Steps between two checks of which rows have ended: a check waits for the GPU."""
-_COMPACT_AT = 0.8
-"""Ended rows are taken out of the batch where at most this share of it goes on."""
+_CHECKED = {"cpu": 256, "cuda": 4096}
+"""Tokens of all drafts of a batch, at most, in one pass: each has a probability for every token of the vocabulary."""
 
 
 @torch.no_grad()
 def generate_greedily(
-    model: TeoForConditionalGeneration, source: Any, mask: Tensor, starts: Tensor, limits: Sequence[int], end: int
+    model: TeoForConditionalGeneration,
+    source: Any,
+    mask: Tensor,
+    starts: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    end: int,
+    draft: Draft | None = None,
 ) -> list[tuple[list[int], list[float]]]:
     """Return the ids of each text after its start, the end token included, and their log-probabilities.
 
     `source` is the encoder's output. A text ends at its end token or at its limit.
     """
-    search = _Search(model, source, mask, starts, limits, end)
-    for step in range(max(limits)):
-        search.advance(step)
-        if step % _CHECK_EVERY == _CHECK_EVERY - 1 and not search.drop_ended():
-            break
-    return search.texts(limits)
+    steps = TorchSteps(model, source, mask)
+    texts = search_greedily(steps, starts, limits, end, draft, checked=steps.checked)
+    return [(text.ids, text.scores) for text in texts]
 
 
 def until_end(ids: list[int], end: int) -> list[int]:
@@ -38,56 +42,73 @@ def until_end(ids: list[int], end: int) -> list[int]:
     return ids[: ids.index(end) + 1] if end in ids else ids
 
 
-class _Search:
-    """The rows that go on, and the tokens of all."""
+class TorchSteps:
+    """The decoder over a batch of encoded sources; a text's keys and values stand at their own place, padded behind."""
 
-    def __init__(
-        self,
-        model: TeoForConditionalGeneration,
-        source: Any,
-        mask: Tensor,
-        starts: Tensor,
-        limits: Sequence[int],
-        end: int,
-    ) -> None:
-        self.model, self.end = model, end
-        self.source, self.source_ids, self.mask = source["last_hidden_state"], source["source_ids"], mask
-        self.keys = model.copy_head.key(self.source)
-        self.cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        self.inputs = starts
-        device = starts.device
-        self.rows = torch.arange(len(limits), device=device)
-        self.limits = torch.tensor(limits, device=device)
-        self.ended = torch.zeros(len(limits), dtype=torch.bool, device=device)
-        self.ids = torch.full((len(limits), max(limits)), end, device=device)
-        self.scores = torch.zeros((len(limits), max(limits)), device=device)
+    def __init__(self, model: TeoForConditionalGeneration, source: Any, mask: Tensor) -> None:
+        self._model, self._mask = model, mask
+        self._source_ids, states = source["source_ids"], source["last_hidden_state"]
+        self._copy_keys = model.copy_head.key(states)
+        self._layers = cast("list[DecoderLayer]", list(model.decoder.layers))
+        self._read = [layer.cross_attention.keys_values(states) for layer in self._layers]
+        self._lengths = torch.zeros(len(mask), dtype=torch.long, device=mask.device)
+        size = model.config.head_size
+        empty = states.new_zeros((len(mask), model.config.kv_heads, 0, size))
+        self._written = [(empty, empty) for _ in self._layers]
+        self.checked = _CHECKED.get(mask.device.type, _CHECKED["cpu"])
 
-    def advance(self, step: int) -> None:
-        """Append the likeliest token to every row; what follows an end token does not count."""
-        states = self.model.decoder(self.inputs, self.source, self.mask, None, self.cache)[:, -1:]
-        logs = self.model.log_probabilities(states, self.keys, self.source_ids, self.mask)
-        score, token = logs[:, 0].max(-1)
-        self.ids[self.rows, step] = torch.where(self.ended, self.end, token)
-        self.scores[self.rows, step] = score
-        self.ended |= (token == self.end) | (self.limits <= step + 1)
-        self.inputs = token[:, None]
+    def advance(self, tokens: Sequence[Sequence[int]], asked: Sequence[int], count: int) -> tuple[Floats, Ids]:
+        """Take further tokens of each text; return scores and ids of the `count` likeliest after the last `asked`."""
+        length = max(map(len, tokens))
+        pad, device = self._model.config.pad_token_id, self._mask.device
+        padded = torch.tensor([[*row, *[pad] * (length - len(row))] for row in tokens], device=device)
+        places = [(k, len(row) - back) for k, row in enumerate(tokens) for back in range(asked[k], 0, -1)]
+        rows, columns = (torch.tensor(part, device=device) for part in zip(*places, strict=True))
+        states = self._decode(padded)
+        self._lengths = self._lengths + torch.tensor([len(row) for row in tokens], device=device)
+        scores, ids = [], []
+        step = max(1, self.checked // length)  # texts whose probabilities are held at once
+        for first in range(0, len(tokens), step):
+            part = slice(first, first + step)
+            keys, source_ids, mask = self._copy_keys[part], self._source_ids[part], self._mask[part]
+            found = self._model.log_probabilities(states[part], keys, source_ids, mask).topk(count, dim=-1)
+            inside = (rows >= first) & (rows < first + step)
+            chosen = rows[inside] - first, columns[inside]
+            scores.append(found.values[chosen])
+            ids.append(found.indices[chosen])
+        return torch.cat(scores).float().cpu().numpy(), torch.cat(ids).cpu().numpy()
 
-    def drop_ended(self) -> bool:
-        """Take out rows that have ended where that is worth it, and tell whether any go on."""
-        going = self.ended.logical_not().nonzero()[:, 0]
-        if not len(going):
-            return False
-        if len(going) <= _COMPACT_AT * len(self.rows):
-            self.rows, self.limits, self.ended = self.rows[going], self.limits[going], self.ended[going]
-            self.source, self.source_ids, self.mask = self.source[going], self.source_ids[going], self.mask[going]
-            self.keys, self.inputs = self.keys[going], self.inputs[going]
-            self.cache.batch_select_indices(going)
-        return True
+    def forget(self, counts: Sequence[int]) -> None:
+        """Take back the last tokens of each text."""
+        self._lengths = self._lengths - torch.tensor(counts, device=self._lengths.device)
 
-    def texts(self, limits: Sequence[int]) -> list[tuple[list[int], list[float]]]:
-        """Return ids and log-probabilities up to the end token or the limit of each row."""
-        found = []
-        for ids, scores, limit in zip(self.ids.tolist(), self.scores.tolist(), limits, strict=True):
-            text = until_end(ids[:limit], self.end)
-            found.append((text, scores[: len(text)]))
-        return found
+    def keep(self, rows: Ids) -> None:
+        """Go on with these rows only, in this order."""
+        kept = torch.from_numpy(np.ascontiguousarray(rows)).to(self._mask.device)
+        self._mask, self._source_ids, self._copy_keys = self._mask[kept], self._source_ids[kept], self._copy_keys[kept]
+        self._read = [(key[kept], value[kept]) for key, value in self._read]
+        self._written = [(key[kept], value[kept]) for key, value in self._written]
+        self._lengths = self._lengths[kept]
+
+    def _decode(self, tokens: Tensor) -> Tensor:
+        """Return the states of new tokens (batch, length); their keys and values are written behind those before."""
+        decoder, config = self._model.decoder, self._model.config
+        positions = self._lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
+        width = int(positions.max()) + 1
+        turned = rotary_table(width, config.head_size, config.rope_theta, tokens.device)[:, positions][:, :, None]
+        own_mask = (torch.arange(width, device=tokens.device) <= positions[..., None])[:, None]
+        source_mask = self._mask[:, None, None, :].bool()
+        x = decoder.embedding_norm(decoder.embedding(tokens))
+        for index, layer in enumerate(self._layers):
+            new = layer.self_attention.keys_values(layer.self_norm(x), turned)
+            written = self._written[index]
+            own = tuple(_write(old, part, positions, width) for old, part in zip(written, new, strict=True))
+            self._written[index] = own[0], own[1]
+            x = layer(x, turned, self._read[index], source_mask, self._written[index], own_mask)
+        return cast("Tensor", decoder.final_norm(x))
+
+
+def _write(old: Tensor, new: Tensor, positions: Tensor, width: int) -> Tensor:
+    """Return keys or values (batch, heads, width, size) with the new ones at their positions."""
+    room = F.pad(old[:, :, :width], (0, 0, 0, max(0, width - old.shape[2])))
+    return room.scatter(2, positions[:, None, :, None].expand_as(new), new)
