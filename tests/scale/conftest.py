@@ -10,7 +10,7 @@ import pytest
 
 from batch_jobs import Shouting
 from teo.scale.job import Job
-from teo.scale.worker import ModelChoice, Task
+from teo.scale.worker import BatchTask, ModelChoice
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def shouting(monkeypatch: pytest.MonkeyPatch) -> Shouting:
 def make_job(tmp_path: Path) -> Callable[..., Job]:
     def make(source: Path | str, target: Path | str = tmp_path / "out", **settings: Any) -> Job:
         own = {name: settings.pop(name) for name in ("engine", "part_rows", "processes") if name in settings}
-        task = Task(str(source), str(target), "jsonl", **settings)
+        task = BatchTask(str(source), str(target), "jsonl", **settings)
         return Job(task, **{"part_rows": 10, "processes": 1} | own)
 
     return make

@@ -13,6 +13,8 @@ import pytest
 
 from batch_jobs import SITE, contents, make_rows, write_rows
 
+pytestmark = pytest.mark.process
+
 TESTS = Path(__file__).parents[1]
 
 
@@ -71,10 +73,10 @@ def test_an_interrupt_ends_every_process_and_says_how_to_go_on(tmp_path: Path, s
     process.send_signal(signal.SIGINT)
     _, log = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert log == "teo: stopped; start the same command again to go on\n"
+    assert log == "teo: stopped; to resume, run the same command again\n"
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_ray_gives_the_same_files(tmp_path: Path, source: Path) -> None:
     pytest.importorskip("ray.data")
     finish(start(tmp_path, str(tmp_path / "local"), "--processes", "2"))

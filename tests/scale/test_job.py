@@ -81,7 +81,7 @@ def test_a_broken_model_ends_the_job_instead_of_every_row(
 ) -> None:
     job = make_job(write_rows(tmp_path / "in.jsonl", make_rows(20)))
     shouting.broken = True
-    with pytest.raises(StoppedError, match=r"the graph failed.*; 0 of 2 parts are done: start the same command again"):
+    with pytest.raises(StoppedError, match=r"the graph failed.*; 0 of 2 parts are done: to resume, run the same"):
         run_job(job)
     shouting.broken = False
     assert run_job(job)[0].errors == 0
@@ -109,7 +109,7 @@ def test_a_full_disk_leaves_a_state_to_go_on_from(
     job = make_job(source, tmp_path / "stopped")
     with pytest.MonkeyPatch.context() as patch:
         failing_disk(patch, after)
-        with pytest.raises(StoppedError, match=r"No space left on device.*start the same command again"):
+        with pytest.raises(StoppedError, match=r"No space left on device.*to resume, run the same command again"):
             run_job(job)
     _, progress = run_job(job)
     assert contents(tmp_path / "whole") == contents(tmp_path / "stopped")
@@ -139,7 +139,7 @@ def test_a_file_that_vanishes_leaves_a_state_to_go_on_from(
         ({"min_confidence": 0.5}, "found another settings.min_confidence: 0.5, which was None"),
         ({"n_best": 2}, "found another settings.n_best: 2, which was 1"),
         ({"part_rows": 20}, "found another settings.part_rows: 20, which was 10"),
-        ({"model": ModelChoice(variant="fused")}, "found another model.fingerprint: |found another model.variant"),
+        ({"model": ModelChoice(variant="direct")}, "found another model.fingerprint: |found another model.variant"),
         ({"model": ModelChoice(keep=("no",))}, r"found another settings.keep.count: 1, which was 0"),
     ],
 )
@@ -228,7 +228,7 @@ def test_one_file_is_joined_from_the_parts_and_known_to_be_finished(
         ({"d/x.csv": "a", "d/y.csv": ""}, "d", "out", "expected files that end in .jsonl"),
         ({"d/x.jsonl": "{}", "d/y.parquet": ""}, "d", "out", "expected JSONL or Parquet, found both"),
         ({"d/x.jsonl": "{}"}, "d", "d", "expected another folder for the output, found that of the input"),
-        ({"x.jsonl": "{}", "out/mine.txt": ""}, "x.jsonl", "out", "expected an empty folder or a job to go on with"),
+        ({"x.jsonl": "{}", "out/mine.txt": ""}, "x.jsonl", "out", "expected an empty folder or a job to resume"),
         ({"x.jsonl": "{}", "y.jsonl": ""}, "x.jsonl", "y.jsonl", "y.jsonl: expected a new file, found one"),
         ({"x.jsonl": "{}"}, "x.jsonl", "y.parquet", "expected the input's format, jsonl, found parquet"),
         ({"x.parquet": "no"}, "x.parquet", "out", "x.parquet: expected a Parquet file, found something else"),

@@ -74,7 +74,7 @@ def test_messages_and_one_file(shouting: Shouting, make_job: Callable[..., Job],
     [
         (Columns(), r"expected a column utterance or messages, found key, turns, text, .*--utterance or --messages"),
         (Columns(utterance="words"), r"words: expected the column of the utterance, found key, turns"),
-        (Columns(utterance="text", id="rewrite"), None),
+        (Columns(history="turns", utterance="text", id="rewrite"), None),
     ],
 )
 def test_columns_that_are_not_there_end_the_job(

@@ -11,7 +11,7 @@ import pytest
 from teo.errors import InputError
 from teo.scale import engines
 from teo.scale.engines import ray_cluster
-from teo.scale.worker import ModelChoice, Task
+from teo.scale.worker import BatchTask, ModelChoice
 
 
 class Cluster:
@@ -41,8 +41,8 @@ class Cluster:
         self.stopped = True
 
 
-def task(**choice: Any) -> Task:
-    return Task("in", "out", "jsonl", ModelChoice(**choice))
+def task(**choice: Any) -> BatchTask:
+    return BatchTask("in", "out", "jsonl", ModelChoice(**choice))
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,6 @@ def test_a_cluster_of_ones_own_has_a_core_to_spare(monkeypatch: pytest.MonkeyPat
 
 def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "require_ray", lambda: Cluster(ConnectionError("no answer\nmore")))
-    wording = "--address: expected a Ray cluster at somewhere:1, found none that lets us in (no answer); start one"
+    wording = "--address: expected a Ray cluster at somewhere:1, found none that accepts us (no answer); start one"
     with pytest.raises(InputError, match=re.escape(wording)), ray_cluster(task(), None, "somewhere:1"):
         pass

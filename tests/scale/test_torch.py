@@ -16,7 +16,7 @@ from teo.loading import ModelFolder, Role  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer  # noqa: E402
 from teo.scale.job import Job, run_job  # noqa: E402
-from teo.scale.worker import ModelChoice, Task, Worker  # noqa: E402
+from teo.scale.worker import BatchTask, ModelChoice, Worker  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_trained_folder_gives_the_same_parts_again(
     trained: Path, make_job: Callable[..., Job], tmp_path: Path
 ) -> None:
@@ -73,4 +74,4 @@ def test_processes_share_the_gpus_out(
     ],
 )
 def test_only_a_model_that_no_batch_changes_remembers_other_parts(choice: ModelChoice, remembers: bool) -> None:
-    assert Worker(Task("in", "out", "jsonl", choice))._remembers is remembers
+    assert Worker(BatchTask("in", "out", "jsonl", choice))._remembers is remembers

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -78,7 +80,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until_up(url: str, seconds: float = 30) -> None:
+def wait_until_up(url: str, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
@@ -96,7 +98,11 @@ def running_server(app: Any) -> Iterator[str]:
     """The address of an application that runs in a thread."""
     import uvicorn
 
-    server = uvicorn.Server(uvicorn.Config(app, port=free_port(), log_config=None, access_log=False))
+    from teo.server.connections import LimitedProtocol
+
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=free_port(), log_config=None, access_log=False, http=LimitedProtocol)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.config.port}"
@@ -110,26 +116,39 @@ def running_server(app: Any) -> Iterator[str]:
 
 @contextlib.contextmanager
 def server_process(
-    workers: int = 1, seconds: float = 0.0, max_batch: int = 32, **env: str
+    workers: int = 1, seconds: float = 0.0, max_batch: int = 32, files: int | None = None, **settings: Any
 ) -> Iterator[tuple[str, Any]]:
-    """The address and the process of a server of the fake rewriter."""
+    """The address and the process of a server of the fake rewriter; `files`: how many it may open."""
     port = free_port()
-    paths = [str(HERE), str(HERE.parents[1] / "src")]
     command = [sys.executable, str(HERE / "fake_server.py"), str(port), str(workers), str(seconds), str(max_batch)]
-    process = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **env},
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_until_up(url)
-        yield url, process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+    if files is not None:
+        command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "bash", *command]
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [*command, json.dumps(settings)],
+            stderr=log,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(HERE.parents[1] / "src")},
+        )
+        process.read_log = lambda: read_lines(log)  # type: ignore[attr-defined]
+        url = f"http://127.0.0.1:{port}"
+        try:
+            wait_until_up(url)
+            yield url, process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(timeout=30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    raise
+
+
+def read_lines(log: Any) -> list[dict[str, Any]]:
+    """The lines of a server's log, which are JSON."""
+    log.seek(0)
+    return [json.loads(line) for line in log.read().splitlines()]
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from teo.alignment import derive_edits
+from teo.decision import Prefer, choose_threshold
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, format_operations, make_edit
 from teo.errors import InputError, TeoError
@@ -34,13 +35,13 @@ REACTIONS = frozenset({"Thank you very much!", "好的，谢谢你", "Hello!"})
 
 
 def keep(dialogue: Dialogue, reason: str, **record: Any) -> Rewrite:
-    """The record of an utterance that was kept; without a confidence where no model was asked."""
+    """The record of an unchanged utterance; without a confidence if no model was called."""
     confidence = 0.75 if reason == "complete" else None
     return Rewrite(dialogue.utterance, **({"confidence": confidence} | record), reason=reason)
 
 
-def reason_to_keep(dialogue: Dialogue) -> str | None:
-    """Why no model is asked; None where it is."""
+def reason_unchanged(dialogue: Dialogue) -> str | None:
+    """Why no model is called; None if it is."""
     text, before = dialogue.utterance, any(turn.strip() for turn in dialogue.history)
     rules = {
         "empty": not text.strip(),
@@ -56,7 +57,6 @@ class FakeRewriter:
     """Deterministic and quick; it keeps what it was asked, and can be slow or fail when told to."""
 
     name, variant, threshold = "fake", "rule", 0.5
-    thresholds: ClassVar[dict[str, float]] = {"zh": 0.5}
     source_limit = 256
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -93,6 +93,7 @@ class FakeRewriter:
         dialogues: Sequence[Dialogue],
         batch_size: int = 32,
         *,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         truncation: str = "oldest",
         n_best: int = 1,
@@ -105,26 +106,32 @@ class FakeRewriter:
             os.abort()
         if any("explode" in one.utterance for one in dialogues):
             raise RuntimeError("secret words of a user")
-        threshold = self.threshold if min_confidence is None else min_confidence
+        if any("hang" in one.utterance for one in dialogues):
+            time.sleep(3600)
+        threshold = choose_threshold(min_confidence, prefer)
         results = [self._one(one, threshold, truncation) for one in dialogues]
-        return [self._list(one, n_best) for one in results] if n_best > 1 else results
+        if n_best == 1:
+            return results
+        return [self._list(asked, one, n_best) for asked, one in zip(dialogues, results, strict=True)]
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())
 
-    def _list(self, result: Rewrite | TeoError, count: int) -> Rewrite | TeoError:
-        """The record with alternatives: the same words, and one more sign for each further one."""
-        if isinstance(result, TeoError):
+    def _list(self, dialogue: Dialogue, result: Rewrite | TeoError, count: int) -> Rewrite | TeoError:
+        """The record with alternatives, the most confident first: proposals, each with one more mark, and unchanged."""
+        proposed = self._one(dialogue, 0.0, "oldest")
+        if isinstance(result, TeoError) or isinstance(proposed, TeoError):
             return result
-        own = Alternative(result.rewrite, result.edits, result.operations, result.confidence)
         if result.confidence is None:
-            return replace(result, alternatives=(own,))
-        end = len(result.rewrite)
-        others = [
-            Alternative(f"{result.rewrite}{'!' * k}", EditScript((make_edit(end, "", "!" * k),)), f"[I] {'!' * k}", 0.1)
-            for k in range(1, count)
-        ]
-        return replace(result, alternatives=(own, *others))
+            return replace(result, alternatives=(Alternative(result.rewrite),))
+        unchanged = Alternative(dialogue.utterance, confidence=0.05 if proposed.changed else 0.75)
+        found = [Alternative(proposed.rewrite, proposed.edits, proposed.operations, proposed.confidence)]
+        for k in range(1, count):
+            marks = EditScript((*proposed.edits, make_edit(len(dialogue.utterance), "", "!" * k)))
+            found.append(Alternative(f"{proposed.rewrite}{'!' * k}", marks, f"[I] {'!' * k}", 0.1))
+        others = [one for one in found if one.edits][: count - 1]
+        listed = sorted([*others, unchanged], key=lambda one: -(one.confidence or 0.0))
+        return replace(result, alternatives=tuple(listed))
 
     def _one(self, dialogue: Dialogue, threshold: float, truncation: str) -> Rewrite | TeoError:
         unread = Truncation(
@@ -132,7 +139,7 @@ class FakeRewriter:
         )
         if unread and truncation == "error":
             return InputError(f"history: expected a dialogue of at most {MOST_TURNS} turns")
-        reason = reason_to_keep(dialogue)
+        reason = reason_unchanged(dialogue)
         if reason:
             characters = len(dialogue.utterance) if reason == "too-long" else 0
             return keep(dialogue, reason, truncated=Truncation(0, characters))

@@ -1,31 +1,20 @@
-"""A process that serves the fake rewriter: `python fake_server.py PORT WORKERS SECONDS_PER_BATCH MAX_BATCH`."""
+"""A server of the fake rewriter: `python fake_server.py PORT WORKERS SECONDS_PER_BATCH MAX_BATCH [SETTINGS]`."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from pathlib import Path
 
-import uvicorn
-from fake_rewriter import FakeRewriter
-from fastapi import FastAPI
-
-from teo.server.app import create_app
-from teo.server.logs import log_config
+from teo.server.run import ServerModelChoice, serve
 from teo.server.settings import ServerSettings
 
-
-def make_app() -> FastAPI:
-    settings = ServerSettings(max_batch=int(os.environ["FAKE_MAX_BATCH"]))
-    return create_app(FakeRewriter(float(os.environ["FAKE_SECONDS"])), settings)
-
+HERE = Path(__file__).parent
 
 if __name__ == "__main__":
-    port, workers, os.environ["FAKE_SECONDS"], os.environ["FAKE_MAX_BATCH"] = sys.argv[1:5]
-    uvicorn.run(
-        "fake_server:make_app",
-        factory=True,
-        port=int(port),
-        workers=int(workers) if int(workers) > 1 else None,
-        log_config=log_config(),
-        access_log=False,
-    )
+    port, workers, os.environ["FAKE_SECONDS"], max_batch, *rest = sys.argv[1:]
+    paths = [str(HERE / "fake_site"), str(HERE), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)  # of the workers
+    settings = ServerSettings(**{"max_batch": int(max_batch)} | (json.loads(rest[0]) if rest else {}))
+    serve(ServerModelChoice(), settings, port=int(port), workers=int(workers))

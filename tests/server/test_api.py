@@ -13,6 +13,7 @@ from fake_rewriter import FakeRewriter
 
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, make_edit
+from teo.server import problems
 
 Ask = Callable[..., httpx.Response]
 HISTORY = ["I think Bruce Wayne is very handsome.", "The poster looks a bit like Ben Affleck."]
@@ -64,8 +65,16 @@ def test_several_dialogues_of_both_forms_keep_their_order(ask: Ask) -> None:
 
 @pytest.mark.parametrize(
     ("options", "changed"),
-    [({}, False), ({"min_confidence": 0.2}, True), ({"min_confidence": 0.3}, False), ({"min_confidence": 0}, True)],
-    ids=["the model's own", "below", "above", "always"],
+    [
+        ({}, False),
+        ({"min_confidence": 0.2}, True),
+        ({"min_confidence": 0.3}, False),
+        ({"min_confidence": 0}, True),
+        ({"prefer": "search"}, True),
+        ({"prefer": "balanced"}, False),
+        ({"prefer": "careful"}, False),
+    ],
+    ids=["by default", "below", "above", "always", "search", "balanced", "careful"],
 )
 def test_the_threshold_moves(ask: Ask, options: dict[str, Any], changed: bool) -> None:
     answer = ask("POST", "/v1/rewrite", json={"history": HISTORY, "utterance": "maybe he did"} | options).json()
@@ -78,10 +87,10 @@ def test_what_was_not_read_is_stated_or_refused_as_asked(ask: Ask) -> None:
     long = {"history": ["old"] * 10 + ["Ada Lovelace"] * 50, "utterance": "is he?"}
     assert ask("POST", "/v1/rewrite", json=long).json()["truncated"] == {"turns": 10, "characters": 30}
     refused = ask("POST", "/v1/rewrite", json={"items": [BATMAN, long], "truncation": "error"})
-    assert refused.status_code == 422
-    assert refused.json()["errors"] == [
-        {"field": "items[1].history", "message": "expected a dialogue of at most 50 turns"}
-    ]
+    assert refused.json()["items"][0]["rewrite"] == RECORD["rewrite"]
+    assert refused.json()["items"][1]["error"]["message"] == "history: expected a dialogue of at most 50 turns"
+    alone = ask("POST", "/v1/rewrite", json=long | {"truncation": "error"})
+    assert (alone.status_code, alone.json()["errors"][0]["field"]) == (422, "history")
 
 
 @pytest.mark.parametrize(
@@ -142,25 +151,19 @@ BAD_FIELDS: list[tuple[Any, str, str]] = [
         "expected text, found none in its 1 parts; parts of type text, input_text and output_text are read",
     ),
     ({"items": {}}, "items", "expected a list, found an object"),
-    ({"items": [{"utterance": "a"}, {"utterance": 5}]}, "items[1].utterance", "expected a string, found a number"),
-    (
-        {"items": [{"messages": [{"role": "user", "content": "a"}, {"role": 5}]}]},
-        "items[0].messages[1].role",
-        "expected a string, found a number",
-    ),
-    (
-        {"items": [{"messages": [{"role": "user"}]}]},
-        "items[0].messages[0].content",
-        "expected a string, found nothing",
-    ),
     ({"utterance": "y", "min_confidence": 1.5}, "min_confidence", "expected a number from 0 to 1, found 1.5"),
     ({"utterance": "y", "min_confidence": "1"}, "min_confidence", "expected a number from 0 to 1, found a string"),
     ({"utterance": "y", "n_best": 0}, "n_best", "expected an integer from 1 to 16, found 0"),
     ({"utterance": "y", "n_best": 17}, "n_best", "expected an integer from 1 to 16, found 17"),
     ({"utterance": "y", "n_best": "2"}, "n_best", "expected an integer from 1 to 16, found a string"),
     ({"utterance": "y", "n_best": True}, "n_best", "expected an integer from 1 to 16, found true or false"),
-    ({"items": [{"utterance": "y", "id": 1.5}]}, "items[0].id", "expected a string or an integer, found a number"),
     ({"utterance": "y", "id": {"a": 1}}, "id", "expected a string or an integer, found an object"),
+    (
+        {"items": [], "prefer": "search", "min_confidence": 0.3},
+        "prefer",
+        "expected either prefer or min_confidence, found both",
+    ),
+    ({"utterance": "y", "prefer": "x"}, "prefer", "expected 'search', 'balanced' or 'careful', found a string"),
     ({"utterance": "y", "truncation": "x"}, "truncation", "expected 'oldest' or 'error', found a string"),
 ]
 
@@ -194,10 +197,79 @@ def test_what_is_no_json_is_a_problem(ask: Ask, content: bytes, detail: str) -> 
     assert answer.json()["errors"][0]["field"] == "body"
 
 
-def test_a_thousand_errors_are_not_a_thousand_lines(ask: Ask) -> None:
-    problem = ask("POST", "/v1/rewrite", json={"history": [1] * 1000, "utterance": "x"}).json()
-    assert len(problem["errors"]) == 20
-    assert problem["detail"] == "history[0]: expected a string, found a number (and 999 more)"
+BAD_ITEMS: list[tuple[Any, str, str]] = [
+    ({"utterance": 5}, "items[1].utterance", "utterance: expected a string, found a number"),
+    (
+        {"messages": [{"role": "user", "content": "a"}, {"role": 5}]},
+        "items[1].messages[1].role",
+        "messages[1].role: expected a string, found a number",
+    ),
+    (
+        {"messages": [{"role": "user"}]},
+        "items[1].messages[0].content",
+        "messages[0].content: expected a string, found nothing",
+    ),
+    ({"utterance": "y", "id": 1.5}, "items[1].id", "id: expected a string or an integer, found a number"),
+    (7, "items[1]", "expected an object, found a number"),
+    (
+        {str(key): key for key in range(200)},
+        "items[1]",
+        "expected the fields of /openapi.json, found 200 keys",
+    ),
+]
+
+
+@pytest.mark.parametrize(("item", "field", "message"), BAD_ITEMS, ids=[str(row[0])[:60] for row in BAD_ITEMS])
+def test_a_bad_item_has_its_error_and_the_others_their_records(ask: Ask, item: Any, field: str, message: str) -> None:
+    answer = ask("POST", "/v1/rewrite", json={"items": [BATMAN, item, BATMAN]})
+    assert answer.status_code == 200
+    before, bad, after = answer.json()["items"]
+    assert before == after == RECORD
+    assert bad["error"] == {
+        "type": "urn:teo:problem:invalid-input", "status": 422, "field": field, "message": message,
+    }  # fmt: skip
+
+
+def test_a_bad_item_keeps_its_id_and_the_limits_are_each_items_own(ask: Ask) -> None:
+    items = [{"utterance": "ok"}, {"id": "b", "history": ["123456"], "utterance": "12345"}, {"id": 3, "utterance": 3}]
+    good, long, bad = ask("POST", "/v1/rewrite", server={"max_characters": 10}, json={"items": items}).json()["items"]
+    assert (good["rewrite"], long["id"], bad["id"]) == ("ok", "b", 3)
+    assert (long["error"]["status"], long["error"]["field"]) == (413, "items[1].history")
+    assert long["error"]["message"] == (
+        "history: expected a dialogue of at most 10 characters, found 11; send the latest turns"
+    )
+
+
+MANY = [1] * 520_000
+HUGE_BODIES: dict[str, Any] = {
+    "numbers as turns": {"utterance": "a", "history": MANY},
+    "numbers as messages": {"messages": MANY},
+    "items of numbers": {"items": MANY},
+    "empty messages": {"messages": [{}] * 340_000},
+    "numbers as parts": {"messages": [{"role": "user", "content": MANY}]},
+    "unknown keys": {"utterance": "a"} | {str(key): 1 for key in range(100_000)},
+    "items full of numbers": {"items": [{"utterance": "a", "history": [1] * 1950}] * 256},
+}
+"""Each about as large as a body may be."""
+
+
+@pytest.mark.parametrize("body", HUGE_BODIES.values(), ids=HUGE_BODIES)
+def test_a_huge_bad_request_makes_no_error_per_element(ask: Ask, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    original = problems.from_validation
+
+    def count(errors: Any, **options: Any) -> Any:
+        made.append(len(errors))
+        return original(errors, **options)
+
+    monkeypatch.setattr(problems, "from_validation", count)
+    monkeypatch.setattr("teo.server.app.from_validation", count)
+    content = json.dumps(body, separators=(",", ":")).encode()
+    answer = ask("POST", "/v1/rewrite", server={"max_body": 1_300_000}, content=content, headers=JSON)
+    assert answer.status_code in (200, 413, 422)
+    assert sum(made) <= 256 + 4
+    if answer.status_code == 200:
+        assert {item["error"]["field"][-11:] for item in answer.json()["items"]} == {".history[0]"}
 
 
 def test_a_body_that_is_not_declared_as_json_is_refused(ask: Ask) -> None:
@@ -245,8 +317,8 @@ def test_a_failure_of_the_model_is_a_problem_without_its_words(ask: Ask) -> None
         ),
         (
             {"max_characters": 10},
-            {"items": [{"utterance": "ok"}, {"history": ["123456"], "utterance": "12345"}]},
-            "items[1].history: expected a dialogue of at most 10 characters, found 11; send the latest turns",
+            {"history": ["123456"], "utterance": "12345"},
+            "history: expected a dialogue of at most 10 characters, found 11; send the latest turns",
         ),
         (
             {"max_body": 100},
@@ -377,7 +449,7 @@ def test_health_names_the_model(ask: Ask) -> None:
     answer = ask("GET", "/health").json()
     assert answer | {"version": ""} == {
         "status": "ok", "version": "", "model": "fake", "variant": "rule",
-        "threshold": 0.5, "thresholds": {"zh": 0.5}, "source_limit": 256, "queue": 0,
+        "threshold": 0.5, "prefer": {"search": 0.2, "balanced": 0.5, "careful": 0.8}, "source_limit": 256, "queue": 0,
         "token_required": False,
     }  # fmt: skip
 

@@ -135,8 +135,8 @@ def test_options_that_differ_do_not_share_a_batch() -> None:
         rewriter = FakeRewriter()
         batcher = await started(rewriter, window_ms=20)
         sure, unsure = await asyncio.gather(
-            batcher.rewrite([said("maybe he?")], RewriteOptions(0.0)),
-            batcher.rewrite([said("maybe he?")], RewriteOptions(0.9)),
+            batcher.rewrite([said("maybe he?")], RewriteOptions(min_confidence=0.0)),
+            batcher.rewrite([said("maybe he?")], RewriteOptions(min_confidence=0.9)),
         )
         await batcher.close()
         assert (sure[0].result.changed, unsure[0].result.changed) == (True, False)
@@ -203,7 +203,7 @@ def test_one_dialogue_that_breaks_the_model_does_not_fail_its_company() -> None:
 def test_a_dialogue_of_its_own_error_gets_it_as_its_answer() -> None:
     async def main() -> None:
         batcher = await started(FakeRewriter())
-        answers = await batcher.rewrite([said("he", *["Ada Lovelace"] * 60)], RewriteOptions(None, "error"))
+        answers = await batcher.rewrite([said("he", *["Ada Lovelace"] * 60)], RewriteOptions(truncation="error"))
         await batcher.close()
         assert isinstance(answers[0].result, InputError)
 

@@ -96,8 +96,10 @@ def test_what_is_copied_exists_and_is_not_ignored() -> None:
 def test_the_image_installs_the_extra_that_the_server_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     install = next(value for value in values("RUN") if "pip install" in value)
-    assert "'.[serve]'" in install
+    assert values("ARG") == ["EXTRA=serve"]
+    assert '".[$EXTRA]"' in install
     assert "--no-cache-dir" in install
+    assert "--constraint constraints.txt" in install, "the versions that the tests ran with"
     assert "serve" in project["optional-dependencies"], "the extra is declared"
 
 
@@ -118,6 +120,25 @@ def test_compose_needs_a_token_and_opens_ports_on_loopback_only() -> None:
         assert "no-new-privileges:true" in service["security_opt"]
     assert services["teo"]["read_only"] is True
     assert re.fullmatch(r"prom/prometheus:v\d+\.\d+\.\d+", services["prometheus"]["image"])
+
+
+def test_every_library_of_the_server_has_one_version_in_the_image() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["serve"]]
+    names = {re.split(r"[<>=;\[ ]", line)[0].lower() for line in needed}
+    pinned = {
+        line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
+    }
+    assert names <= pinned
+
+
+def test_every_service_has_a_limit_of_memory() -> None:
+    assert all(service["mem_limit"] for service in load("compose.yaml")["services"].values())
+
+
+def test_time_outs_raise_an_alert() -> None:
+    rules = load("deploy/alerts.yml")["groups"][0]["rules"]
+    assert any('status="503"' in rule["expr"] for rule in rules)
 
 
 def test_compose_gives_a_stopping_server_its_time() -> None:

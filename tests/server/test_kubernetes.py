@@ -43,6 +43,7 @@ def test_the_pods_are_those_that_the_others_mean() -> None:
         deployment["spec"]["selector"]["matchLabels"],
         service["spec"]["selector"],
         load("disruption-budget.yaml")["spec"]["selector"]["matchLabels"],
+        load("network-policy.yaml")["spec"]["podSelector"]["matchLabels"],
     ]
     assert all(selector.items() <= labels.items() for selector in selectors)
     target = load("autoscaler.yaml")["spec"]["scaleTargetRef"]
@@ -57,7 +58,7 @@ def test_the_container_serves_where_probes_and_service_look() -> None:
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         get = container[probe]["httpGet"]
         assert (get["path"] in OPEN_PATHS, get["port"]) == (True, port["name"]), "it needs no token"
-    assert [one["mountPath"] for one in container["volumeMounts"]] == ["/tmp"], "the workers' sockets lie there"
+    assert [one["mountPath"] for one in container["volumeMounts"]] == ["/tmp"], "the workers' counts lie there"
 
 
 def test_a_stopping_pod_has_the_time_to_drain() -> None:
@@ -78,3 +79,26 @@ def test_the_options_of_both_commands_exist() -> None:
     for verb, words in (("serve", server["args"]), (batch["command"][1], batch["command"][2:])):
         known = {name for parameter in commands[verb].params for name in parameter.opts}
         assert [word for word in words if word.startswith("--") and word not in known] == []
+
+
+@pytest.mark.parametrize("name", ["deployment.yaml", "batch-job.yaml"])
+def test_containers_have_limits_and_no_rights(name: str) -> None:
+    pod = load(name)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"]["memory"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert (pod["securityContext"]["runAsNonRoot"], pod["automountServiceAccountToken"]) == (True, False)
+
+
+def test_a_job_that_is_done_with_bad_rows_is_not_started_again() -> None:
+    from teo.cli.batch import BAD_ROWS
+
+    rules = load("batch-job.yaml")["spec"]["podFailurePolicy"]["rules"]
+    final = next(rule["onExitCodes"] for rule in rules if rule["action"] == "FailJob")
+    assert (final["operator"], final["values"]) == ("In", [2, BAD_ROWS])
+    assert load("batch-job.yaml")["spec"]["template"]["spec"]["restartPolicy"] == "Never", "a failure policy needs it"

@@ -40,6 +40,7 @@ def test_answers_and_failures_are_counted_apart(load_test: Any, live_server: Cal
     assert (summary["failed"], summary["requests_per_second"]) == (summary["requests"], 0.0)
 
 
+@pytest.mark.slow
 def test_batching_serves_more_when_a_call_costs_the_same_for_many(
     load_test: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

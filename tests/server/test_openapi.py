@@ -53,6 +53,7 @@ def test_every_reference_in_it_leads_somewhere() -> None:
         assert place["title"]
 
 
+@pytest.mark.slow
 def test_made_up_requests_never_fail_on_the_server(live_server: Callable[..., Any]) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
     from hypothesis import HealthCheck, Phase, given, settings

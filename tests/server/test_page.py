@@ -229,7 +229,7 @@ def test_a_token_is_asked_for_kept_on_reload_and_the_metrics_are_not_offered(ope
     page.wait_for_selector("#token", state="visible")
     assert page.is_hidden("#metrics-link")
     page.click('[data-sample="curie"]')
-    page.wait_for_selector("text=This server asks for an access token.")
+    page.wait_for_selector("text=This server needs an access token.")
     page.fill("#token", "wrong")
     page.press("#token", "Enter")
     page.wait_for_selector("text=The server does not accept this access token.")
@@ -259,9 +259,9 @@ REASONS = [
     ("complete", "Water is wet.", "it can be understood on its own", "不看上文也能看懂"),
     ("unsure", "maybe he did", "is not sure enough of it", "把握不够"),
     ("reaction", "Hello!", "needs no completing", "无需补全"),
-    ("code", "`x = 1`", "links and code are left alone", "链接和代码不作改动"),
+    ("code", "`x = 1`", "links and code are never rewritten", "链接和代码不作改动"),
     ("too-long", "he " * 1000, "it is too long for the model", "这句话太长"),
-    ("no-history", "is he here?", "nothing was said before it", "前面没有对话"),
+    ("no-history", "is he here?", "it has no history", "前面没有对话"),
 ]
 
 
@@ -278,7 +278,7 @@ def test_what_was_kept_says_why(
     assert ("on its own" in page.inner_text("#verdict")) is (reason == "complete")
     assert page.is_visible("#confidence") is asked
     assert page.is_visible("#others") is asked
-    assert (page.inner_text("#confidence-value") == "The model was not asked.") is not asked
+    assert (page.inner_text("#confidence-value") == "The model was not called.") is not asked
     assert page.is_visible("#operations") is asked
     assert page.is_visible("#anyway") is (reason == "unsure")
     assert page.evaluate("document.getElementById('confidence').className") == "bar", "not in the colour of a change"
@@ -307,9 +307,10 @@ def test_what_was_kept_back_can_be_used_anyway(open_page: Callable[..., Any]) ->
     page.click("#rewrite")
     page.click("#anyway")
     page.wait_for_selector("#text ins")
-    assert page.inner_text("#verdict") == "Changed at your wish: the model is not sure of it."
+    assert page.inner_text("#verdict") == "Changed on request: the model is not sure of it."
     assert page.is_hidden("#anyway")
-    assert "changes are made from 0.50 up" in page.inner_text("#threshold-used"), "the threshold is what it was"
+    assert page.inner_text("#confidence-value") == "0.25"
+    assert page.inner_text("#threshold-used") == "that this rewrite is right; the threshold was 0.50", "as it was"
     page.click("#copy-rewrite")
     assert page.evaluate("navigator.clipboard.readText()") == "maybe Ada Lovelace did"
     page.click("#rewrite")
@@ -323,7 +324,7 @@ def test_other_rewrites_are_listed_and_one_is_chosen(open_page: Callable[..., An
     page.click("#more")
     page.wait_for_selector("#alternatives li")
     texts = page.locator(".alternative .text").all_text_contents()
-    assert texts == ["is Ada Lovelace here?" + "!" * k for k in range(5)]
+    assert texts == [*("is Ada Lovelace here?" + "!" * k for k in range(4)), "is he here?unchanged"]
     assert page.locator(".alternative[aria-pressed=true]").count() == 1
     page.click(".alternative >> nth=2")
     assert page.inner_text("#verdict") == "Your choice, number 3 of 5."
@@ -337,16 +338,18 @@ def test_other_rewrites_are_listed_and_one_is_chosen(open_page: Callable[..., An
     assert page.is_hidden("#others")
 
 
-def test_the_confidence_of_a_proposal_is_not_shown_beside_the_utterance_as_it_is(open_page: Callable[..., Any]) -> None:
+def test_an_unsure_answer_lists_its_proposal_first_and_the_utterance_with_a_confidence_of_its_own(
+    open_page: Callable[..., Any],
+) -> None:
     page = open_page()
     write(page, "I met Ada Lovelace.", "maybe he did")
     page.click("#rewrite")
     page.click("#more")
     page.wait_for_selector("#alternatives li")
-    first, second = page.locator(".alternative").all_inner_texts()[:2]
-    assert "as it is" in first
-    assert "0.25" not in first
-    assert "0.10" in second
+    listed = page.locator(".alternative").all_inner_texts()
+    assert ["0.25" in listed[0], "0.10" in listed[1], "unchanged" in listed[-1], "0.05" in listed[-1]] == [True] * 4
+    assert page.locator(".alternative[aria-pressed=true]").all_inner_texts() == [listed[-1]], "what is shown"
+    assert page.inner_text("#threshold-used") == "for the proposal, below the threshold of 0.50"
 
 
 def test_a_model_that_gives_one_rewrite_says_so_and_the_answer_stays(open_page: Callable[..., Any]) -> None:
@@ -536,20 +539,24 @@ def test_every_sample_is_answered(open_page: Callable[..., Any]) -> None:
     assert "needs no completing" in page.inner_text("#verdict")
 
 
-def test_the_threshold_is_the_users_to_move(open_page: Callable[..., Any]) -> None:
+def test_when_to_rewrite_is_the_users_to_choose(open_page: Callable[..., Any]) -> None:
     page = open_page()
     write(page, "I met Ada Lovelace.", "maybe he did")
     page.click("#rewrite")
     page.wait_for_selector("#answer:not([hidden])")
     assert "is not sure enough" in page.inner_text("#verdict")
     page.click(".options summary")
-    assert "(zh 0.50)" in page.inner_text(".check")
-    page.uncheck("#own-threshold")
-    page.fill("#threshold", "0.2")
+    assert "more likely right than wrong (confidence of at least 0.50)" in page.inner_text("#prefer")
+    page.check('#prefer input[value="search"]')
     assert page.inner_text("#verdict") == "The dialogue has changed since this rewrite."
     page.click("#rewrite")
     page.wait_for_selector("#text ins")
-    assert '"min_confidence":0.2' in page.text_content("#snippet-text")
+    assert page.inner_text("#threshold-used") == "that this rewrite is right; the threshold was 0.20"
+    assert '"prefer":"search"' in page.text_content("#snippet-text")
+    page.check('#prefer input[value="careful"]')
+    page.click("#rewrite")
+    page.click("#anyway")
+    page.wait_for_selector("#text ins")
 
 
 def test_snippets_are_the_request(open_page: Callable[..., Any]) -> None:

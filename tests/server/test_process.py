@@ -20,6 +20,8 @@ import httpx
 import pytest
 from fake_rewriter import FakeRewriter
 
+pytestmark = pytest.mark.process
+
 BODY = {"history": ["I met Ada Lovelace."], "utterance": "is he here?"}
 REWRITE = "is Ada Lovelace here?"
 
@@ -85,28 +87,24 @@ def test_a_server_told_to_stop_finishes_what_is_in_flight(process_server: Callab
         assert until(lambda: waiting(url) >= 3), "all are in: at most two with the model, the others behind them"
         process.send_signal(signal.SIGTERM)
         assert [one.result().json().get("rewrite") for one in asked] == [REWRITE] * 5
-        _, log = process.communicate(timeout=20)
+        assert process.wait(timeout=20) == 0
         with pytest.raises(httpx.ConnectError):
             httpx.post(f"{url}/v1/rewrite", json=BODY)
-    lines = [json.loads(line) for line in log.splitlines()]
+        lines = process.read_log()
     assert sum(line["event"] == "request" and line["status"] == 200 for line in lines) == 5, "and logs are JSON"
 
 
 def children(pid: int) -> list[int]:
     own = Path(f"/proc/{pid}/task/{pid}/children")
     lines = {int(one): Path(f"/proc/{one}/cmdline") for one in own.read_text().split()}
-    return [one for one, path in lines.items() if path.exists() and b"teo.server.worker" in path.read_bytes()]
+    return [one for one, path in lines.items() if path.exists() and b"spawn_main" in path.read_bytes()]
 
 
 def start_command(folder: Path, *arguments: str, stderr: int = subprocess.PIPE, **env: str) -> Any:
     """`teo serve` as a process: every process of the server, the workers too, loads the fake rewriter."""
     here = Path(__file__).parent
-    (folder / "sitecustomize.py").write_text(
-        "from fake_rewriter import FakeRewriter\nfrom teo.rewriter import Rewriter\n"
-        "import os\nseconds = float(os.environ.get('FAKE_SECONDS', '0'))\n"
-        "Rewriter.from_pretrained = classmethod(lambda cls, *args, **options: FakeRewriter(seconds))\n"
-    )
-    paths = [str(folder), str(here), str(here.parents[1] / "src")]
+    paths = [str(here / "fake_site"), str(here), str(here.parents[1] / "src")]
+    env = {"FAKE_SECONDS": "0", "TMPDIR": str(folder), **env}
     return subprocess.Popen(
         [sys.executable, "-m", "teo", "serve", *arguments],
         stdout=subprocess.PIPE,
@@ -188,12 +186,12 @@ needs_proc = pytest.mark.skipif(
 
 @contextmanager
 def several_workers(folder: Path, *arguments: str, **env: str) -> Iterator[tuple[str, Any]]:
-    """The address and the process of a server with two workers, both of which are up."""
+    """The address and the process of a server with two workers, both of which have answered."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    process = start_command(folder, "--port", str(port), "--workers", "2", *arguments, **env)
+    process = start_command(folder, "--port", str(port), "--workers", "2", *arguments, stderr=subprocess.DEVNULL, **env)
     try:
-        assert until(lambda: is_up(url), 40)
+        assert until(lambda: is_up(url), 60)
         assert until(lambda: len(children(process.pid)) == 2)
         yield url, process
     finally:
@@ -207,22 +205,23 @@ def ask(url: str, utterance: str = "is he here?") -> Any:
 
 
 @needs_proc
-def test_a_killed_worker_costs_no_request_and_another_takes_its_place(tmp_path: Path) -> None:
+def test_a_killed_worker_is_replaced_and_costs_a_client_that_retries_nothing(tmp_path: Path) -> None:
+    from teo.integrations.remote import RemoteRewriter
+
     with (
         several_workers(tmp_path, "--max-batch", "2", FAKE_SECONDS="0.05") as (url, process),
-        concurrent.futures.ThreadPoolExecutor(16) as pool,
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
     ):
-        before = children(process.pid)
-        asked = [pool.submit(ask, url) for _ in range(120)]
+        remote, before = RemoteRewriter(url), children(process.pid)
+        asked = [pool.submit(remote.rewrite, BODY["history"], BODY["utterance"]) for _ in range(120)]
         for victim in before:
             assert until(lambda: sum(one.done() for one in asked) >= 20)
             os.kill(victim, signal.SIGKILL)
             assert until(lambda victim=victim: len(set(children(process.pid)) - {victim}) == 2), (
                 "another took its place"
             )
-        answers = [one.result() for one in asked]
-        assert [answer.status_code for answer in answers] == [200] * 120
-        assert {answer.json()["rewrite"] for answer in answers} == {REWRITE}
+            assert until(lambda: is_up(url), 60)
+        assert {one.result().rewrite for one in asked} == {REWRITE}
         metrics = httpx.get(f"{url}/metrics").text
         assert not set(before) & set(children(process.pid))
     counted = next(line for line in metrics.splitlines() if 'path="/v1/rewrite",status="200"' in line)
@@ -230,45 +229,52 @@ def test_a_killed_worker_costs_no_request_and_another_takes_its_place(tmp_path: 
 
 
 @needs_proc
-def test_a_request_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
+def test_a_request_that_ends_its_worker_leaves_a_server(tmp_path: Path) -> None:
     with several_workers(tmp_path) as (url, process):
-        answer = ask(url, "he may abort")
-        assert answer.status_code == 503
-        assert answer.json()["detail"] == "3 workers ended before they had answered; try again"
-        assert answer.headers["x-request-id"] == answer.json()["request_id"]
-        assert until(lambda: len(children(process.pid)) == 2)
+        for _ in range(3):
+            with pytest.raises(httpx.TransportError):
+                ask(url, "he may abort")
+        assert until(lambda: is_up(url) and len(children(process.pid)) == 2, 60)
         assert ask(url).json()["rewrite"] == REWRITE
-        metrics = httpx.get(f"{url}/metrics").text
-    assert 'teo_requests_total{path="/v1/rewrite",status="503"} 1.0' in metrics, "the front counts what it answers"
 
 
 @needs_proc
-def test_stopping_drains_and_leaves_no_process(tmp_path: Path) -> None:
+def test_stopping_drains_and_leaves_neither_process_nor_file(tmp_path: Path) -> None:
     with (
         several_workers(tmp_path, "--max-batch", "1", FAKE_SECONDS="0.3") as (url, process),
         concurrent.futures.ThreadPoolExecutor(8) as pool,
     ):
         workers = children(process.pid)
+        assert any(tmp_path.iterdir()), "the counts of the workers are there while it runs"
         asked = [pool.submit(ask, url) for _ in range(8)]
         assert until(lambda: any(one.done() for one in asked)), "all are in, most of them wait"
         process.send_signal(signal.SIGTERM)
         assert [one.result().json()["rewrite"] for one in asked] == [REWRITE] * 8
         process.communicate(timeout=30)
-        assert process.returncode in (0, -signal.SIGTERM)
+        assert process.returncode == 0
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_proc
-def test_workers_end_when_the_front_is_killed(tmp_path: Path) -> None:
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     with several_workers(tmp_path) as (_, process):
         workers = children(process.pid)
         process.kill()
-        process.communicate()
+        process.communicate(timeout=60)  # their ends of the pipes close when they end
         assert until(lambda: not any(Path(f"/proc/{worker}/cmdline").exists() for worker in workers))
 
 
-@needs_proc
-def test_the_front_passes_on_what_there_is_and_refuses_what_is_too_large(tmp_path: Path) -> None:
+def test_a_model_that_is_not_there_is_one_plain_line_and_an_exit_status(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    command = [sys.executable, "-m", "teo", "serve", "--port", "0", "--model", str(tmp_path / "none")]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr.splitlines()[-1].startswith("teo: ")
+    assert "Traceback" not in found.stderr
+
+
+def test_every_address_answers_through_a_socket(tmp_path: Path) -> None:
     with several_workers(tmp_path, "--max-body", "1000", "--cors-origin", "https://a.example") as (url, _):
         origin = {"origin": "https://a.example"}
         large = httpx.post(f"{url}/v1/rewrite", json=BODY | {"utterance": "x" * 2000}, headers=origin)
@@ -286,5 +292,5 @@ def test_the_front_passes_on_what_there_is_and_refuses_what_is_too_large(tmp_pat
         chat = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
         streamed = httpx.post(f"{url}/v1/chat/completions", json=chat)
         assert streamed.text.endswith("data: [DONE]\n\n")
-        assert httpx.request("HEAD", f"{url}/health").status_code in (200, 405)
+        assert httpx.request("HEAD", f"{url}/health").status_code == 405
         assert httpx.put(f"{url}/v1/rewrite", content=b"x").status_code == 405

@@ -1,4 +1,4 @@
-"""docs/serving.md says what the server does: its addresses, options, defaults, reasons and fields."""
+"""docs/serving.md says what the server does: addresses, options, defaults, fields; docs/python.md explains reasons."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from teo.server.gate import needs_token
 from teo.server.schemas import ItemsRequest, Reason, TurnsRequest
 from teo.server.settings import ServerSettings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "serving.md").read_text(encoding="utf-8")
 
 
-def rows_after(heading: str) -> list[list[str]]:
-    """The cells of the table under a heading or after a line that begins so."""
-    table = PAGE.partition(heading)[2].partition("\n\n#")[0]
+def rows_after(heading: str, page: str = PAGE) -> list[list[str]]:
+    """The cells of the table under a heading."""
+    table = page.partition(heading)[2].partition("\n\n#")[0]
     lines = [line for line in table.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
@@ -47,10 +48,16 @@ def test_limits_are_listed_with_their_defaults() -> None:
         assert float(default.split()[0]) == defaults[name], option
 
 
-def test_fields_and_reasons_are_those_of_the_description() -> None:
+def test_fields_are_those_of_the_description() -> None:
     listed = {row[0].strip("`") for row in rows_after("## `POST /v1/rewrite`") if row[0].startswith("`")}
     known = (TurnsRequest.model_fields.keys() | ItemsRequest.model_fields.keys()) - {"history", "utterance", "items"}
-    assert listed - {"reason"} == known | set(get_args(Reason))
+    assert listed == known
+
+
+def test_reasons_are_explained_once() -> None:
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    listed = [row[0].strip("`") for row in rows_after("### Why an utterance is unchanged", page)]
+    assert sorted(listed) == sorted(get_args(Reason))
 
 
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE))))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from teo.errors import ConfigError, InputError
-from teo.server.run import ModelChoice, address_of, read_plan, require_free_port, write_plan
+from teo.server.run import ServerModelChoice, address_of, read_plan, require_free_port, write_plan
 from teo.server.settings import ServerSettings, is_loopback, require_safe_bind
 
 
@@ -30,6 +30,7 @@ from teo.server.settings import ServerSettings, is_loopback, require_safe_bind
         ),
         ({"token": ""}, "token: expected visible ASCII characters, found none or others; a header must hold it"),
         ({"token": "naïve"}, "token: expected visible ASCII characters, found none or others; a header must hold it"),
+        ({"token": " a"}, "token: expected no space at either end, found one; a header cannot hold it"),
         ({"token": "a\nb"}, "token: expected visible ASCII characters, found none or others; a header must hold it"),
     ],
 )
@@ -70,7 +71,7 @@ def test_without_a_token_only_loopback_is_bound(host: str, loopback: bool) -> No
 
 
 def test_workers_get_the_same_settings_and_the_token_apart() -> None:
-    choice = ModelChoice("models/mine", "fast", 2)
+    choice = ServerModelChoice("models/mine", "fast", 2)
     settings = ServerSettings(token="secret", max_batch=7, log_text=True, cors_origins=("http://localhost:3000", "*"))
     plan = write_plan(choice, settings)
     assert "secret" not in plan
@@ -80,12 +81,14 @@ def test_workers_get_the_same_settings_and_the_token_apart() -> None:
 # ---- the port ----
 
 
+@pytest.mark.process
 def test_a_free_port_is_taken_as_it_is_and_zero_is_any() -> None:
     chosen = require_free_port("127.0.0.1", 0)
     assert chosen > 0
     assert require_free_port("127.0.0.1", chosen) == chosen
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("host", "port", "message"),
     [
@@ -99,6 +102,7 @@ def test_a_host_that_is_not_here_is_refused_by_name(host: str, port: int, messag
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.process
 def test_a_port_in_use_is_refused_by_name() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,7 +14,7 @@ import pytest
 from teo.errors import InputError
 from teo.result import Rewrite
 from teo.server.logs import JsonFormatter, describe_failure, log_config
-from teo.server.metrics import ServerMetrics, forget_dead_workers, outcome_of
+from teo.server.metrics import ServerMetrics, outcome_of
 
 Talk = Callable[..., Any]
 HISTORY = ["I met Ada Lovelace."]
@@ -45,7 +43,7 @@ def test_metrics_count_what_happened(talk: Talk) -> None:
         'teo_requests_total{path="other",status="404"}': 1,
         'teo_rewrites_total{outcome="changed"}': 2,
         'teo_rewrites_total{outcome="abstained"}': 1,
-        'teo_rewrites_total{outcome="kept"}': 5,
+        'teo_rewrites_total{outcome="unchanged"}': 5,
         'teo_rewrites_total{outcome="refused"}': 1,
         "teo_truncated_total": 1,
         'teo_batch_size_bucket{le="1.0"}': 6,
@@ -72,7 +70,7 @@ def test_metrics_hold_no_text_and_no_address_of_the_callers(talk: Talk) -> None:
 @pytest.mark.parametrize(
     ("result", "outcome"),
     [
-        (Rewrite("a"), "kept"),
+        (Rewrite("a"), "unchanged"),
         (Rewrite("a", operations="[I] b", confidence=0.1), "abstained"),
         (Rewrite("ab", changed=True), "changed"),
         (InputError("no"), "refused"),
@@ -80,15 +78,6 @@ def test_metrics_hold_no_text_and_no_address_of_the_callers(talk: Talk) -> None:
 )
 def test_outcomes(result: Any, outcome: str) -> None:
     assert outcome_of(result) == outcome
-
-
-def test_gauges_of_dead_workers_are_forgotten(tmp_path: Path) -> None:
-    alive, dead = tmp_path / f"gauge_livesum_{os.getpid()}.db", tmp_path / "gauge_livesum_999999999.db"
-    counter = tmp_path / "counter_999999999.db"
-    for path in (alive, dead, counter):
-        path.touch()
-    forget_dead_workers(tmp_path)
-    assert (alive.exists(), dead.exists(), counter.exists()) == (True, False, True), "counts stay, waiting does not"
 
 
 def test_two_servers_of_one_process_count_apart() -> None:

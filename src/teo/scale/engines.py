@@ -14,75 +14,93 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from teo.cores import available_cores
 from teo.errors import InputError, MissingExtraError
-from teo.runtime.onnx_session import available_cores
+from teo.scale.manifest import TRIES
 from teo.scale.parts import Done, Part
-from teo.scale.worker import Report, Task, Worker
+from teo.scale.stores import open_store
+from teo.scale.worker import BatchTask, Report, Worker
 
 _TRIES = 3
-"""How often a part is begun whose process ends in the middle of it."""
+"""How often a part is tried whose process dies."""
 _BLOCKS = 2000
 """The most blocks that Ray is given; each is a task of its scheduler."""
 
 
-def run_local(task: Task, parts: Sequence[Part], processes: int) -> Generator[Report, None, None]:
-    """Yield a report for each part as it is done, by so many processes; one process is this one."""
+def run_local(task: BatchTask, parts: Sequence[Part], processes: int) -> Generator[Report, None, None]:
+    """Yield a report for each part as it is done, with the given number of processes; a single one is this process."""
     if processes == 1 or len(parts) == 1:
         yield from map(Worker(task).report, parts)
         return
     waiting, tries = deque(parts), Counter[int]()
-    crew = _Crew(task)
+    pool = _WorkerPool(task)
     try:
         for number in range(min(processes, len(parts))):
-            crew.start(number, waiting.popleft())
-        while crew.busy:
-            for connection in crew.ready():
-                number, part, process = crew.busy[connection]
-                try:
-                    report: Report = connection.recv()
-                except EOFError:  # it was killed, perhaps for its memory
-                    crew.forget(connection)
-                    tries[part.number] += 1
-                    if tries[part.number] == _TRIES:
-                        yield Report(part.number, None, failure=_describe_end(part, process), status=1)
-                    crew.start(number, part)
-                    continue
-                crew.give(connection, waiting.popleft() if waiting else None)
+            pool.start(number, waiting.popleft())
+        while pool.busy or pool.lost:
+            for number, part, how in pool.take_lost():  # killed, perhaps for memory, at any moment of their life
+                tries[part.number] += 1
+                if tries[part.number] == _TRIES:
+                    yield Report(part.number, None, failure=_describe_end(part, how), status=1)
+                pool.start(number, part)
+            for connection, report in pool.reports():
+                pool.give(connection, waiting.popleft() if waiting else None)
                 yield report
     finally:
-        crew.stop()
+        pool.stop()
 
 
-class _Crew:
-    """The processes that work, by the connections to them: number, part and process."""
+class _WorkerPool:
+    """Worker processes by the connections to them: number, part and process."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: BatchTask) -> None:
         self._task, self._context = task, get_context("spawn")
         self.busy: dict[Connection, tuple[int, Part, SpawnProcess]] = {}
+        self.lost: list[tuple[int, Part, str]] = []
+        """Processes that ended with their part: number, part, and how they ended."""
 
-    def ready(self) -> list[Connection]:
-        """Return the connections that have something to say, or have ended; waits for the first."""
-        said = wait(list(self.busy))
-        return [connection for connection in self.busy if connection in said]
+    def reports(self) -> list[tuple[Connection, Report]]:
+        """Return the reports that have come; waits for the first, or for the end of a process."""
+        found = []
+        for connection in wait(list(self.busy)) if self.busy else ():
+            assert isinstance(connection, Connection)
+            try:
+                found.append((connection, connection.recv()))
+            except (EOFError, OSError):  # a part that it never read makes its end a reset
+                number, part, process = self.busy[connection]
+                self.forget(connection)
+                self.lost.append((number, part, _how(process)))
+        return found
+
+    def take_lost(self) -> list[tuple[int, Part, str]]:
+        """Return the processes that ended with their part, once."""
+        lost, self.lost = self.lost, []
+        return lost
 
     def start(self, number: int, part: Part) -> None:
         """Start a process and give it its first part."""
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(self._task, number, theirs), daemon=True)
-        process.start()
-        theirs.close()  # so that the end of the process is the end of the connection
+        try:
+            process.start()
+        except (BrokenPipeError, ConnectionResetError):  # it was killed before it had read what to do
+            self.lost.append((number, part, "before it began"))
+            ours.close()
+            return
+        finally:
+            theirs.close()  # so that the end of the process is the end of the connection
         self.busy[ours] = (number, part, process)
-        with suppress(BrokenPipeError):
+        with suppress(BrokenPipeError, ConnectionResetError):
             ours.send(part)
 
     def give(self, connection: Connection, part: Part | None) -> None:
-        """Give a process its next part; without one it ends."""
+        """Give a process its next part; without one, the process ends."""
         number, _, process = self.busy[connection]
         if part is None:
             self.forget(connection)
         else:
             self.busy[connection] = (number, part, process)
-            with suppress(BrokenPipeError):
+            with suppress(BrokenPipeError, ConnectionResetError):
                 connection.send(part)
 
     def forget(self, connection: Connection) -> None:
@@ -92,7 +110,7 @@ class _Crew:
         process.join()
 
     def stop(self) -> None:
-        """End all processes; what they are at is done again by the next run."""
+        """End all processes; the next run repeats their unfinished parts."""
         for connection, (*_, process) in self.busy.items():
             process.terminate()
             process.join()
@@ -100,7 +118,7 @@ class _Crew:
         self.busy.clear()
 
 
-def _work(task: Task, number: int, connection: Connection) -> None:
+def _work(task: BatchTask, number: int, connection: Connection) -> None:
     """Rewrite parts until the connection ends, which it also does when the other side was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the first process ends the others
     worker = Worker(task, number)
@@ -109,18 +127,21 @@ def _work(task: Task, number: int, connection: Connection) -> None:
             connection.send(worker.report(connection.recv()))
 
 
-def _describe_end(part: Part, process: SpawnProcess) -> str:
+def _how(process: SpawnProcess) -> str:
     code = process.exitcode or 0
-    how = f"by signal {-code}" if code < 0 else f"with status {code}"
+    return f"by signal {-code}" if code < 0 else f"with status {code}"
+
+
+def _describe_end(part: Part, how: str) -> str:
     advice = "there may be too little memory: use fewer --processes or a smaller --batch-size"
     return f"{part.name}: the process that rewrote rows {part.first} and on ended {how}, {_TRIES} times; {advice}"
 
 
 @contextmanager
-def ray_cluster(task: Task, processes: int | None, address: str | None) -> Iterator[int]:
-    """Connect to a cluster, or start one here, and give the number of actors that there are to be.
+def ray_cluster(task: BatchTask, processes: int | None, address: str | None) -> Iterator[int]:
+    """Connect to a cluster, or start one here, and give the number of actors to start.
 
-    A core is left free: with an actor on each of them nothing is left to feed the actors.
+    One core stays free to feed the actors.
     """
     ray = require_ray()
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -154,12 +175,12 @@ def _connect(ray: Any, address: str, quiet: dict[str, Any]) -> None:
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"--address: expected a Ray cluster at {address}, found none that lets us in ({reason}); start one with "
-            "`ray start --head`, give its token in RAY_AUTH_TOKEN where it asks for one, or leave the address out"
+            f"--address: expected a Ray cluster at {address}, found none that accepts us ({reason}); start one with "
+            "`ray start --head`, give its token in RAY_AUTH_TOKEN if it needs one, or leave the address out"
         ) from error
 
 
-def run_ray(task: Task, parts: Sequence[Part], actors: int) -> Iterator[Report]:
+def run_ray(task: BatchTask, parts: Sequence[Part], actors: int) -> Iterator[Report]:
     """Yield a report for each part as it is done by a pool of actors, each of which holds the model."""
     ray = require_ray()
     items = [asdict(part) for part in parts]
@@ -170,9 +191,13 @@ def run_ray(task: Task, parts: Sequence[Part], actors: int) -> Iterator[Report]:
         compute=ray.data.ActorPoolStrategy(size=min(actors, len(items))),
         **resources,
     )
-    for row in reports.iter_rows():
-        done = None if row["failure"] else Done.from_dict(row)
-        yield Report(row["number"], done, row["seconds"], row["failure"], row["status"])
+    try:
+        for row in reports.iter_rows():
+            done = None if row["failure"] else Done.from_dict(row)
+            yield Report(row["number"], done, row["seconds"], row["failure"], row["status"])
+    except ray.exceptions.RayError as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        yield Report(-1, None, failure=f"the Ray cluster failed: {reason[:200]}", status=1)
 
 
 def require_ray() -> Any:
@@ -188,14 +213,26 @@ def require_ray() -> Any:
 
 
 class RayWorker:
-    """An actor: a worker whose parts and reports are rows of Ray's."""
+    """An actor: a worker whose parts and reports are rows of Ray's.
 
-    def __init__(self, task: Task) -> None:
+    Ray starts an actor that died again, with its part, without end. So each try of a part leaves a file; a part that
+    was tried three times and is not done is reported.
+    """
+
+    def __init__(self, task: BatchTask) -> None:
         self._worker = Worker(task)
+        self._store, folder = open_store(task.output)
+        self._tries = f"{folder}/{TRIES}"
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the report of a part."""
-        report = self._worker.report(Part(**row))
+        part = Part(**row)
+        before = sum(name.startswith(part.stem) for name in self._store.sizes(self._tries))
+        if before >= _TRIES:
+            report = Report(part.number, None, failure=_describe_end(part, "without a word"), status=1)
+        else:
+            self._store.write(f"{self._tries}/{part.stem}-{before}", b"begun")
+            report = self._worker.report(part)
         done = report.done or Done(report.number, 0, 0, 0, 0, 0, "")
         outcome = {"seconds": report.seconds, "failure": report.failure, "status": report.status}
         return {**asdict(done), **outcome}

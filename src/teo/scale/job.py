@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from teo.cores import available_cores
 from teo.errors import InputError, TeoError, explain
 from teo.loading import Model, is_exported, locate, open_model
 from teo.pipelines import PIPELINES, find_variant
-from teo.runtime.onnx_session import available_cores
 from teo.scale.engines import ray_cluster, run_local, run_ray
+from teo.scale.guards import hold_lock, refuse_overlap
 from teo.scale.inputs import Plan, plan_input
 from teo.scale.manifest import FORMAT_VERSION, State, describe_plan
 from teo.scale.output import Output
 from teo.scale.parts import Done, Part
 from teo.scale.stores import open_store
-from teo.scale.worker import Report, Task
+from teo.scale.worker import BatchTask, Report
 from teo.version import __version__
 
 Engine = Literal["local", "ray"]
@@ -27,21 +27,22 @@ Engine = Literal["local", "ray"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a batch job is asked to do; `task.output` is where the user wants it, a folder or a file."""
+    """The settings of a batch job; `task.output` is what the user named, a folder or a file."""
 
-    task: Task
+    task: BatchTask
     engine: Engine = "local"
     processes: int | None = None
-    """How many work at once; None: one a core, one in all on a GPU, as many as a Ray cluster has room for."""
+    """Number of processes; None: one per core, one in all on a GPU, or all that fit on a Ray cluster."""
     address: str | None = None
     """A Ray cluster to use; None: one is started here."""
-    part_rows: int = 2048
-    """Rows of a part: what a killed job does again, and the window in which rows are sorted."""
+    part_rows: int | None = None
+    """Rows per part: at most what a killed job repeats, and the window in which rows are sorted. None: as many as the
+    number of rows asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What became of all rows, of earlier runs of the job too."""
+    """The counts of all rows, including those of earlier runs of the job."""
 
     rows: int = 0
     errors: int = 0
@@ -55,8 +56,8 @@ class Totals:
 
 
 @dataclass(slots=True)
-class Progress:
-    """How far a job is; rows of earlier runs are counted apart, since they took no time now."""
+class JobProgress:
+    """The progress of a job; rows of earlier runs are counted apart, since they took no time in this one."""
 
     rows: int
     processes: int = 1
@@ -68,7 +69,7 @@ class Progress:
     ended: float | None = None
 
     def add(self, done: Done, seconds: float) -> None:
-        """Count a part that took some process so many seconds."""
+        """Count a part and the seconds that it took its process."""
         self.done += done.rows
         self.errors += done.errors
         self.busy += seconds
@@ -80,12 +81,12 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Rows a second in this run."""
+        """Rows per second in this run."""
         return self.done / self.seconds
 
     @property
     def left(self) -> float | None:
-        """Seconds that the rest takes at this rate; None where nothing is done yet."""
+        """Seconds left at this rate; None if nothing is done yet."""
         return (self.rows - self.before - self.done) / self.rate if self.done else None
 
     @property
@@ -95,33 +96,48 @@ class Progress:
 
 
 class StoppedError(TeoError):
-    """A job that ended before its time, and can be gone on with."""
+    """A job that stopped early and can be resumed."""
 
     def __init__(self, reason: str, done: int, parts: int, status: int) -> None:
-        super().__init__(f"{reason}; {done} of {parts} parts are done: start the same command again to go on")
+        super().__init__(f"{reason}; {done} of {parts} parts are done: to resume, run the same command again")
         self.exit_code = status
 
 
-def run_job(job: Job, listen: Callable[[Progress], None] = lambda progress: None) -> tuple[Totals, Progress]:
-    """Return the totals of a finished job and how this run went; what earlier runs have done is not done again.
+def run_job(job: Job, listen: Callable[[JobProgress], None] = lambda progress: None) -> tuple[Totals, JobProgress]:
+    """Return the totals of a finished job and the progress of this run; parts of earlier runs are not repeated.
 
     `listen` is called when the rewriting begins and after each part.
     """
     model = open_task_model(job.task)
-    plan = plan_input(job.task.input, job.part_rows)
+    plan = plan_input(job.task.input, job.part_rows, 2 * job.task.model.batch_size)
     output = Output.of(job.task.output, plan)
+    refuse_overlap(job.task.input, output, plan)
     task = replace(
         job.task, output=output.folder, format=plan.format, model=replace(job.task.model, runtime=model.runtime)
     )
     store, path = open_store(output.folder)
-    _refuse_overlap(plan, path)
-    state, manifest = State(store, path, plan.format), make_manifest(job, model, plan)
+    with hold_lock(store, path):
+        return _run(job, task, make_manifest(job, model, plan), plan, output, listen)
+
+
+def _run(
+    job: Job,
+    task: BatchTask,
+    manifest: Mapping[str, Any],
+    plan: Plan,
+    output: Output,
+    listen: Callable[[JobProgress], None],
+) -> tuple[Totals, JobProgress]:
+    state = State(*open_store(output.folder), plan.format)
     output.require_free(state)
-    stored, done = state.begin(manifest), state.done(plan.parts)
-    if stored is not None and (output.file or len(done) == len(plan.parts)):
-        output.require_there()
-        return Totals(**stored), Progress(plan.rows, before=plan.rows)
-    progress = Progress(plan.rows, before=Totals.of(list(done.values())).rows)
+    end = state.begin(manifest)
+    if end is not None and output.file:
+        output.require_there(end.get("joined"))
+        return Totals(**end["totals"]), JobProgress(plan.rows, before=plan.rows)
+    done = state.done(plan.parts)
+    if end is not None and len(done) == len(plan.parts):
+        return Totals(**end["totals"]), JobProgress(plan.rows, before=plan.rows)
+    progress = JobProgress(plan.rows, before=Totals.of(list(done.values())).rows)
     missing = [part for part in plan.parts if part.number not in done]
     with _engine(job, task, missing) as (processes, reports):
         progress.processes, progress.started = processes, time.monotonic()
@@ -133,21 +149,21 @@ def run_job(job: Job, listen: Callable[[Progress], None] = lambda progress: None
             progress.add(report.done, report.seconds)
             listen(progress)
         progress.ended = time.monotonic()
-    totals = Totals.of([done[part.number] for part in state.check(plan.parts, done)])
+    state.check(missing, done)
+    totals = Totals.of([done[part.number] for part in plan.parts])
     if totals.rows != plan.rows:
         raise TeoError(f"{output.folder}: expected {plan.rows} rows, found {totals.rows}; this is a defect of teo")
     try:
-        output.join([state.path(part) for part in plan.parts])
-        state.finish(manifest, asdict(totals))
+        joined = output.join([state.path(part) for part in plan.parts])
+        state.finish(manifest, {"totals": asdict(totals), **joined})
     except (OSError, InputError) as error:
         raise StoppedError(explain(error)[0], len(done), len(plan.parts), 2) from error
-    if output.file:
-        state.remove_parts(plan.parts)
+    state.clean_up(plan.parts if output.file else ())
     return totals, progress
 
 
 @contextmanager
-def _engine(job: Job, task: Task, parts: Sequence[Part]) -> Iterator[tuple[int, Iterable[Report]]]:
+def _engine(job: Job, task: BatchTask, parts: Sequence[Part]) -> Iterator[tuple[int, Iterable[Report]]]:
     """Give the number of processes and the reports of the parts as they come."""
     if not parts:
         yield 1, ()
@@ -161,7 +177,7 @@ def _engine(job: Job, task: Task, parts: Sequence[Part]) -> Iterator[tuple[int, 
             yield processes, reports
 
 
-def open_task_model(task: Task) -> Model:
+def open_task_model(task: BatchTask) -> Model:
     """Return the model of a task, its weights not loaded yet; a GPU needs one that was not exported."""
     choice = task.model
     try:
@@ -177,7 +193,7 @@ def open_task_model(task: Task) -> Model:
 
 
 def make_manifest(job: Job, model: Model, plan: Plan) -> dict[str, Any]:
-    """Return what decides the output of a job: its model, its settings, its input. How it is run is not among it."""
+    """Return what decides the output of a job: its model, its settings, its input; not how it is run."""
     task, choice = job.task, job.task.model
     variant = find_variant(choice.variant or model.folder.variant, PIPELINES)
     return {
@@ -196,14 +212,7 @@ def make_manifest(job: Job, model: Model, plan: Plan) -> dict[str, Any]:
             "columns": {name: getattr(task.columns, name) for name in ("history", "utterance", "messages", "id")},
             "keep": list(choice.keep),
             "batch_size": choice.batch_size,
-            "part_rows": job.part_rows,
+            "part_rows": plan.part_rows,
         },
         "input": describe_plan(plan),
     }
-
-
-def _refuse_overlap(plan: Plan, folder: str) -> None:
-    """Raise where the output's folder holds an input file: a second run would read what the first has written."""
-    for part in plan.parts:
-        if PurePosixPath(part.file).parent == PurePosixPath(folder):
-            raise InputError(f"{folder}: expected another folder for the output, found that of the input")

@@ -1,11 +1,12 @@
-"""The state of a job, in its output: what it was asked to do, and which of its parts are done.
+"""The state of a job, in its output: its settings, and which of its parts are done.
 
     _manifest.json          the model, the settings, the input files; at the end the totals
     _done/part-000000.json  a file for each part that is done
     part-000000.jsonl       the rows of that part
 
-A part is done when its file in `_done` is there. That file is written last, and everything is written whole or not at
-all, so a job can be killed at any moment.
+A part is done when its file in `_done` is there and says the hash that the part has. That file is written last, and
+everything is written whole or not at all and synced, so a job can be killed, or lose its machine, at any moment. State
+that cannot be read counts as not there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from teo.scale.stores import UNFINISHED, Store
 from teo.scale.worker import DONE
 
 MANIFEST = "_manifest.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+LOCK = "_lock"
+"""The file that a running job holds a lock on, if its output is on a disk."""
+TRIES = "_tries"
+"""The folder in which actors note which part they begin, so that one that kills them is not tried for ever."""
 
 
 class State:
@@ -34,48 +39,46 @@ class State:
 
     @property
     def begun(self) -> bool:
-        """Whether a job was begun here."""
+        """Whether a job was started here."""
         return MANIFEST in self._store.sizes(self._folder)
 
     def begin(self, manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the totals of a job that is finished already, None where there is work; another job is refused."""
+        """Return how a finished job ended (`totals`, `joined`), None if there is work left; another job is refused."""
         files = self._store.sizes(self._folder)
-        for name in files:
-            if name.startswith(UNFINISHED):
-                self._store.remove(f"{self._folder}/{name}")
-        for name in self._store.sizes(f"{self._folder}/{DONE}"):
-            if name.startswith(UNFINISHED):
-                self._store.remove(f"{self._folder}/{DONE}/{name}")
+        self._drop_leftovers()
         if MANIFEST in files:
             stored = self._read_json(MANIFEST)
-            totals: Mapping[str, Any] | None = stored.pop("totals", None)
-            require_same(self._folder, stored, json.loads(json.dumps(manifest)))
-            return totals
-        if others := [name for name in files if not name.startswith(UNFINISHED)]:
+            if stored is not None:
+                end: dict[str, Any] = {name: stored.pop(name) for name in ("totals", "joined") if name in stored}
+                require_same(self._folder, stored, json.loads(json.dumps(manifest)))
+                return end if "totals" in end else None
+            self._store.remove(f"{self._folder}/{DONE}")  # nobody knows what those parts were made with
+        elif others := [name for name in files if name != LOCK and not name.startswith(UNFINISHED)]:
             raise InputError(
-                f"{self._folder}: expected an empty folder or a job to go on with, found {sorted(others)[0]} and no "
+                f"{self._folder}: expected an empty folder or a job to resume, found {sorted(others)[0]} and no "
                 f"{MANIFEST}; give another output"
             )
         self._write_manifest(manifest)
         return None
 
-    def finish(self, manifest: Mapping[str, Any], totals: Mapping[str, Any]) -> None:
-        """Store the totals: the job is finished."""
-        self._write_manifest({**manifest, "totals": totals})
+    def finish(self, manifest: Mapping[str, Any], end: Mapping[str, Any]) -> None:
+        """Store how the job ended: it is finished."""
+        self._write_manifest({**manifest, **end})
 
     def done(self, parts: Iterable[Part]) -> dict[int, Done]:
-        """Return the parts that are done, by number; one whose file has another size than it had is not."""
+        """Return the parts that are done, by number: those whose file has the size and the hash of its mark."""
         sizes, marks = self._store.sizes(self._folder), self._store.sizes(f"{self._folder}/{DONE}")
         found = {}
         for part in parts:
-            if f"{part.stem}.json" in marks:
-                done = Done.from_dict(self._read_json(f"{DONE}/{part.stem}.json"))
-                if sizes.get(self.file(part)) == done.size:
+            if f"{part.stem}.json" in marks and self.file(part) in sizes:
+                mark = self._read_json(f"{DONE}/{part.stem}.json")
+                done = None if mark is None else Done.from_dict(mark)
+                if done is not None and sizes[self.file(part)] == done.size and self._digest(part) == done.digest:
                     found[part.number] = done
         return found
 
-    def check(self, parts: Iterable[Part], done: Mapping[int, Done]) -> Iterator[Part]:
-        """Yield each part after its file was read again: it has a row for each row of the part, and was not changed."""
+    def check(self, parts: Iterable[Part], done: Mapping[int, Done]) -> None:
+        """Raise unless each part, read again, has a row for each row of its input, and is as it was written."""
         for part in parts:
             with self._store.open(self.path(part)) as stream:
                 data = stream.read()
@@ -85,15 +88,28 @@ class State:
                 self._store.remove(f"{self._folder}/{DONE}/{part.stem}.json")
                 raise TeoError(
                     f"{self.path(part)}: expected {part.rows} rows as they were written, found {rows} or others; "
-                    "start the same command again to make this part anew"
+                    "run the same command again to make this part anew"
                 )
-            yield part
 
-    def remove_parts(self, parts: Iterable[Part]) -> None:
-        """Remove what was joined into one file; the manifest stays, so that the job is known to be finished."""
-        for part in parts:
-            self._store.remove(self.path(part))
-        self._store.remove(f"{self._folder}/{DONE}")
+    def clean_up(self, joined: Iterable[Part]) -> None:
+        """Remove what a finished job does not need: parts that were joined into one file, and what the killed left.
+
+        The manifest stays, so that the job is known to be finished.
+        """
+        parts = [self.path(part) for part in joined]
+        for path in parts:
+            self._store.remove(path)
+        if parts:
+            self._store.remove(f"{self._folder}/{DONE}")
+        self._drop_leftovers()
+
+    def _drop_leftovers(self) -> None:
+        """Remove files that a killed process did not finish, and the notes of actors."""
+        for folder in (self._folder, f"{self._folder}/{DONE}"):
+            for name in self._store.sizes(folder):
+                if name.startswith(UNFINISHED):
+                    self._store.remove(f"{folder}/{name}")
+        self._store.remove(f"{self._folder}/{TRIES}")
 
     def file(self, part: Part) -> str:
         """Return the name of a part's file."""
@@ -108,10 +124,19 @@ class State:
             return data.count(b"\n")
         return int(require_parquet("output").ParquetFile(BytesIO(data)).metadata.num_rows)
 
-    def _read_json(self, name: str) -> dict[str, Any]:
+    def _digest(self, part: Part) -> str:
+        with self._store.open(self.path(part)) as stream:
+            return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
+
+    def _read_json(self, name: str) -> dict[str, Any] | None:
+        """Return the object of a state file; None if it holds none, as after a power cut."""
         with self._store.open(f"{self._folder}/{name}") as stream:
-            read: dict[str, Any] = json.loads(stream.read())
-        return read
+            data = stream.read()
+        try:
+            read = json.loads(data)
+        except ValueError:
+            return None
+        return read if isinstance(read, dict) else None
 
     def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
         text = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
@@ -127,13 +152,13 @@ def describe_plan(plan: Plan) -> dict[str, Any]:
     return {"format": plan.format, "rows": plan.rows, "parts": len(plan.parts), "files": files}
 
 
-def require_same(folder: str, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Raise where a job is gone on with that was asked for something else; the first difference is named."""
-    before, now = dict(_flatten(stored)), dict(_flatten(asked))
+def require_same(folder: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise if a job is resumed with other settings; the first difference is named."""
+    before, now = dict(_flatten(stored)), dict(_flatten(wanted))
     for key in [*now, *(key for key in before if key not in now)]:
         if before.get(key) != now.get(key):
             raise InputError(
-                f"{folder}: expected the job that was begun there, found another {key}: {now.get(key)}, "
+                f"{folder}: expected the job that was started there, found another {key}: {now.get(key)}, "
                 f"which was {before.get(key)}; start it as it was, or give another output"
             )
 

@@ -1,15 +1,20 @@
-"""Where a job writes: a folder of parts, or one file that the parts are joined into at the end."""
+"""The output of a job: a folder of parts, or one file that the parts are joined into at the end."""
 
 from __future__ import annotations
 
+import hashlib
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from teo.errors import InputError
 from teo.scale.inputs import SUFFIXES, Plan, require_parquet
 from teo.scale.manifest import MANIFEST, State
 from teo.scale.stores import Store, open_store
+
+_CHUNK = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +36,41 @@ class Output:
         return cls(f"{base}.parts{mark}{query}", location)
 
     def require_free(self, state: State) -> None:
-        """Raise where the file is there and no job of ours has begun to make it."""
+        """Raise if the file exists and is not from an unfinished job of ours."""
         if self.file and not state.begun and self._is_there(self.file):
             raise InputError(f"{self.file}: expected a new file, found one; remove it or give another output")
 
-    def require_there(self) -> None:
-        """Raise where a job is finished and its file is gone."""
-        if self.file and not self._is_there(self.file):
+    def require_there(self, joined: Mapping[str, Any] | None) -> None:
+        """Raise if a job is finished and its file is gone, or is not the one that was written."""
+        if not self.file:
+            return
+        found = self._describe() if self._is_there(self.file) else None
+        if found is None or found != joined:
+            what = "none" if found is None else "one that was changed since"
             raise InputError(
-                f"{self.file}: expected the file of a finished job, found none; remove {self.folder}/{MANIFEST} to "
+                f"{self.file}: expected the file of a finished job, found {what}; remove {self.folder}/{MANIFEST} to "
                 "start anew"
             )
 
-    def join(self, parts: list[str]) -> None:
-        """Write the parts as one file, where one is wanted."""
+    def join(self, parts: list[str]) -> dict[str, Any]:
+        """Write the parts as one file, if one is wanted; returns what the manifest says of it."""
         if self.file is None:
-            return
+            return {}
         store, path = open_store(self.file)
         if PurePosixPath(parts[0]).suffix == ".parquet":
             store.write(path, _join_tables(store, parts))
         else:
             store.append(path, parts)
+        return {"joined": self._describe()}
+
+    def _describe(self) -> dict[str, Any]:
+        store, path = open_store(self.file or "")
+        digest, size = hashlib.blake2b(digest_size=16), 0
+        with store.open(path) as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+        return {"size": size, "digest": digest.hexdigest()}
 
     def _is_there(self, file: str) -> bool:
         store, path = open_store(file)

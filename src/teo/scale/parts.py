@@ -1,4 +1,4 @@
-"""What a job is made of: input files, the parts that they are cut into, and what is known of a part that is done."""
+"""The pieces of a job: input files, the parts that they are cut into, and the record of a finished part."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputFile:
     """An input file as it was found when the job was planned."""
 
     name: str
-    """Its path below the input's folder: what error rows call it."""
+    """Its path below the input's folder, as error rows name it."""
     rows: int
     size: int
     digest: str
-    """A hash of its content; of a Parquet file, of its end, where its footer is."""
+    """A hash of its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +26,24 @@ class Part:
     file: str
     """The path of the input file in its store."""
     name: str
-    """The input file's name, as in `Source`."""
+    """The input file's name, as in `InputFile`."""
     rows: int
     first: int
     """The number of the first row, counted from 1: of its line in JSONL, of the row in Parquet."""
     start: int
-    """Where it begins in the file: at a byte of JSONL, before a row of Parquet."""
+    """Its start in the file: a byte of JSONL, a row of Parquet."""
     end: int
-    """Where it ends, alike."""
+    """Its end, likewise."""
 
     @property
     def stem(self) -> str:
-        """The name of what is written of it, without a suffix."""
+        """The name of its output file, without a suffix."""
         return f"part-{self.number:06d}"
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What is known of a part that is done."""
+    """The record of a finished part."""
 
     number: int
     rows: int
@@ -52,13 +52,14 @@ class Done:
     changed: int
     """Rows whose utterance was changed."""
     repeated: int
-    """Rows whose dialogue another row of the part has too, so that the model was not asked for them."""
+    """Rows whose dialogue another row of the part has too, so that the model was not called for them."""
     size: int
     """Bytes of the part's file."""
     digest: str
     """A hash of the part's file."""
 
     @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Done:
-        """Return what was stored."""
-        return cls(**{field.name: stored[field.name] for field in fields(cls)})
+    def from_dict(cls, stored: dict[str, Any]) -> Done | None:
+        """Return the record that was stored; None if something is missing in it."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: stored[name] for name in names}) if all(name in stored for name in names) else None

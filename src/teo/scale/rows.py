@@ -25,7 +25,7 @@ Result = Rewrite | TeoError
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns hold what; None: the column of that name, if there is one."""
+    """The columns to read; None: the column of that name, if there is one."""
 
     history: str | None = None
     utterance: str | None = None
@@ -33,23 +33,23 @@ class Columns:
     id: str | None = None
 
     def items(self) -> list[tuple[str, str]]:
-        """Return the names that rows should have and the columns that hold them, where these differ."""
+        """Return the names that rows should have, with the columns that hold them, if these differ."""
         named = {"history": self.history, "utterance": self.utterance, "messages": self.messages, "id": self.id}
         return [(name, column) for name, column in named.items() if column is not None and column != name]
 
 
-class Rows(Protocol):
+class PartRows(Protocol):
     """The rows of one part."""
 
     @property
     def dialogues(self) -> Sequence[Dialogue | InputError]:
-        """The rows' dialogues, each with its error in its place where it has none."""
+        """The dialogue of each row, or its error."""
 
     def encode(self, results: Sequence[Result]) -> bytes:
         """Return the file of the part: a row for each result, in order."""
 
 
-def read_rows(store: Store, part: Part, kind: Format, columns: Columns) -> Rows:
+def read_rows(store: Store, part: Part, kind: Format, columns: Columns) -> PartRows:
     """Return the rows of a part."""
     try:
         return read_jsonl(store, part, columns) if kind == "jsonl" else ParquetRows(store, part, columns)
@@ -112,7 +112,7 @@ def rename(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
 
 
 def require_columns(row: Mapping[str, Any], columns: Columns) -> None:
-    """Raise where a renamed row lacks a column that was said to hold its utterance or messages."""
+    """Raise if a row lacks the column that was named for its utterance or messages."""
     for name, column in columns.items():
         if name in ("utterance", "messages") and name not in row:
             raise InputError(f"{column}: expected the column of the {name}, found {', '.join(row) or 'no columns'}")
@@ -128,13 +128,13 @@ class ParquetRows:
         named = rename({name: name for name in table.column_names}, columns)
         require_columns(named, columns)
         self._table = table.select(list(named.values())).rename_columns(list(named))
-        asked = [name for name in named if name in INPUT_KEYS]
-        if not {"utterance", "messages"} & set(asked):
+        wanted = [name for name in named if name in INPUT_KEYS]
+        if not {"utterance", "messages"} & set(wanted):
             raise InputError(
                 f"{part.file}: expected a column utterance or messages, found {', '.join(named) or 'none'}; "
                 "say which it is with --utterance or --messages"
             )
-        rows = self._table.select(asked).to_pylist()
+        rows = self._table.select(wanted).to_pylist()
         self.dialogues: Sequence[Dialogue | InputError] = list(map(_read_row, rows))
 
     def encode(self, results: Sequence[Result]) -> bytes:
@@ -165,7 +165,8 @@ class ParquetRows:
 
 def _read_row(row: dict[str, Any]) -> Dialogue | InputError:
     try:
-        return Dialogue.from_row({name: value for name, value in row.items() if value is not None})
+        present = {name: value for name, value in row.items() if value is not None or name == "history"}
+        return Dialogue.from_row(present)
     except InputError as error:
         return error
 

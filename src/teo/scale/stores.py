@@ -1,4 +1,4 @@
-"""Where files lie: this machine's disks, or any object store that pyarrow's file systems reach.
+"""Storage: this machine's disks, or any object store that pyarrow's file systems reach.
 
 A location is a path or a URL (`s3://`, `gs://`, `abfs://`, `hdfs://`, `file://`). A store lists files, opens them and
 writes them whole or not at all; an object store shows an object only once it was written to its end.
@@ -6,22 +6,25 @@ writes them whole or not at all; an object store shows an object only once it wa
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol, cast
 
 from teo.errors import InputError, MissingExtraError
-from teo.files import write_whole
+from teo.files import make_folder, sync, write_whole
 
 UNFINISHED = ".teo-"
-"""How the names of files begin that a killed process did not finish (`teo.files.write_whole`)."""
+"""The first characters of files that a killed process did not finish (`teo.files.write_whole`)."""
 _WILD = re.compile(r"[*?\[]")
 
 
 class Store(Protocol):
-    """Files by their paths, which have the form of the location that the store was made for."""
+    """Files by their paths, written as in the location that the store was made for."""
 
     def find(self, pattern: str) -> tuple[str, list[str]]:
         """Return a folder and the files in it that a path names: a file, all files of a folder, or a glob's."""
@@ -30,7 +33,7 @@ class Store(Protocol):
         """Return a file to read, which can be sought in."""
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file whole or not at all; its folder is made where it is missing."""
+        """Write a file whole or not at all; its folder is made if it is missing."""
 
     def append(self, path: str, parts: list[str]) -> None:
         """Write a file whole or not at all, as the files `parts` one after another."""
@@ -39,7 +42,7 @@ class Store(Protocol):
         """Return the files of a folder, without those in its folders, by name: how many bytes they have."""
 
     def remove(self, path: str) -> None:
-        """Remove a file, or a folder with all that is in it; nothing happens where there is none."""
+        """Remove a file, or a folder with all that is in it; nothing happens if there is none."""
 
 
 def open_store(location: str) -> tuple[Store, str]:
@@ -82,8 +85,8 @@ class LocalStore:
         return Path(path).open("rb")
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file whole or not at all; its folder is made where it is missing."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        """Write a file whole or not at all; its folder is made if it is missing."""
+        make_folder(Path(path).parent)
         write_whole(Path(path), lambda beside: beside.write_bytes(data))
 
     def append(self, path: str, parts: list[str]) -> None:
@@ -111,6 +114,8 @@ class LocalStore:
             shutil.rmtree(path)
         else:
             Path(path).unlink(missing_ok=True)
+        if Path(path).parent.is_dir():
+            sync(Path(path).parent)
 
 
 class ArrowStore:
@@ -131,8 +136,7 @@ class ArrowStore:
         files = [info.path for info in found if info.type == FileType.File]
         if not wild:
             return folder, _visible(folder, files)
-        wanted = re.compile(_translate(pattern))
-        return folder, sorted(file for file in files if wanted.fullmatch(file))
+        return folder, sorted(file for file in files if matches(file, pattern))
 
     def open(self, path: str) -> BinaryIO:
         """Return a file to read, which can be sought in."""
@@ -141,15 +145,29 @@ class ArrowStore:
     def write(self, path: str, data: bytes) -> None:
         """Write a file whole or not at all: an object shows only once it was written to its end."""
         self._files.create_dir(str(PurePosixPath(path).parent), recursive=True)
-        with self._files.open_output_stream(path) as out:
+        with self._output(path) as out:
             out.write(data)
 
     def append(self, path: str, parts: list[str]) -> None:
         """Write a file as the files `parts` one after another."""
-        with self._files.open_output_stream(path) as out:
+        with self._output(path) as out:
             for part in parts:
                 with self._files.open_input_stream(part) as source:
                     out.write(source.read())
+
+    @contextmanager
+    def _output(self, path: str) -> Iterator[Any]:
+        """Give a stream to write an object with; closing it shows the object, so after a failure it is removed."""
+        out = self._files.open_output_stream(path)
+        try:
+            yield out
+        except BaseException:
+            with suppress(OSError):
+                out.close()
+            with suppress(OSError):
+                self._files.delete_file(path)
+            raise
+        out.close()
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Return the files of a folder by name: how many bytes they have."""
@@ -185,8 +203,22 @@ def _visible(folder: str, files: list[str]) -> list[str]:
     )
 
 
-def _translate(pattern: str) -> str:
-    """Return a glob as a regular expression: `**/` is any folders, `*` and `?` are characters of one name."""
-    known = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
-    pieces = re.split(r"(\*\*/|\*|\?|\[[^\]]+\])", pattern)
-    return "".join(known.get(piece) or (piece if piece.startswith("[") else re.escape(piece)) for piece in pieces)
+def matches(file: str, pattern: str) -> bool:
+    """Tell whether a glob names a file, as `glob.glob` with `recursive=True` does on disk."""
+    return _match(PurePosixPath(file).parts, PurePosixPath(pattern).parts)
+
+
+def _match(names: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
+    if not patterns or not names:
+        return names == patterns
+    first, rest = patterns[0], patterns[1:]
+    if first != "**":
+        return _match_name(names[0], first) and _match(names[1:], rest)
+    if not rest:
+        return not any(name.startswith(".") for name in names)
+    return _match(names, rest) or (not names[0].startswith(".") and _match(names[1:], patterns))
+
+
+def _match_name(name: str, pattern: str) -> bool:
+    """Tell whether a name matches; a wild card does not stand for the dot of a hidden name."""
+    return fnmatch.fnmatchcase(name, pattern) and (pattern.startswith(".") or not name.startswith("."))

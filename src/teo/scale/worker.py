@@ -1,6 +1,6 @@
-"""A worker: the model of one process or actor, and what it makes of a part. The output depends on the part alone.
+"""A worker: the model of one process or actor, which rewrites parts. The output depends on the part alone.
 
-Rows are sorted by length, so that a batch holds rows of like length, and dialogues that are the same are decided once.
+Rows are sorted by length, so that a batch holds rows of like length, and equal dialogues are rewritten once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from teo.decision import Prefer
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError, explain
 from teo.files import json_line
@@ -28,7 +29,7 @@ REMEMBERED = 50_000
 DONE = "_done"
 """The folder in which each part that is done has a file; its name hides it from readers of the output."""
 _PROBE = Dialogue(("Who wrote Dune?", "Frank Herbert."), "When was he born?")
-"""A dialogue that any model can rewrite: where it fails too, the model is at fault and not the row."""
+"""A dialogue that any model can rewrite: if it fails too, the model is at fault and not the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class ModelChoice:
     model: str | None = None
     variant: str | None = None
     runtime: Runtime | None = None
-    """None: the one that the folder is made for."""
+    """None: the one of the folder."""
     device: str = "cpu"
     bf16: bool = False
     threads: int = 1
@@ -46,7 +47,7 @@ class ModelChoice:
     batch_size: int = 32
 
     def load(self, number: int = 0) -> BaseRewriter:
-        """Return the rewriter of the worker with a number; several workers share the GPUs out among them."""
+        """Return the rewriter of the worker with a number; several workers share the GPUs."""
         from teo.loading import open_model
         from teo.rewriter import Rewriter
 
@@ -67,8 +68,8 @@ class ModelChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What every worker of a job is told: where to read and write, how, and with which model."""
+class BatchTask:
+    """What every worker of a job must know: where to read and write, how, and with which model."""
 
     input: str
     output: str
@@ -76,19 +77,21 @@ class Task:
     format: Format
     model: ModelChoice = field(default_factory=ModelChoice)
     columns: Columns = field(default_factory=Columns)
+    prefer: Prefer | None = None
     min_confidence: float | None = None
     truncation: TruncationRule = "oldest"
     n_best: int = 1
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is asked of the rewriter with each batch."""
-        return {"min_confidence": self.min_confidence, "truncation": self.truncation, "n_best": self.n_best}
+        """The options of each call of the rewriter."""
+        names = ("prefer", "min_confidence", "truncation", "n_best")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a worker says of a part: that it is done, or why it failed; and how long it took."""
+    """A worker's report on a part: that it is done, or why it failed, and how long it took."""
 
     number: int
     done: Done | None
@@ -101,17 +104,17 @@ class Report:
 class Worker:
     """A loaded model, and the parts that it rewrites one after another."""
 
-    def __init__(self, task: Task, number: int = 0) -> None:
+    def __init__(self, task: BatchTask, number: int = 0) -> None:
         self._task, self._number = task, number
         self._rewriter: BaseRewriter | None = None
         self._source, _ = open_store(task.input)
         self._target, self._folder = open_store(task.output)
-        # A model on torch may round otherwise in another batch: what it says of a dialogue holds for the part only.
+        # A model on torch may round otherwise in another batch: its rewrite of a dialogue holds for the part only.
         self._remembers = task.model.device == "cpu" and task.model.runtime != "torch"
         self._known: dict[Any, Result] = {}
 
     def report(self, part: Part) -> Report:
-        """Return what became of a part; a failure is put into words, so that it can come from another process."""
+        """Return the report on a part; a failure is put into words, so that it can cross processes."""
         started = time.perf_counter()
         try:
             done = self.rewrite(part)
@@ -151,7 +154,7 @@ class Worker:
         places: dict[Any, Dialogue] = {}
         for dialogue in dialogues:
             if isinstance(dialogue, Dialogue):
-                places.setdefault((dialogue, dialogue.speakers), dialogue)
+                places.setdefault(dialogue, dialogue)
         known = {key: self._known[key] for key in places if key in self._known}
         new = sorted((key for key in places if key not in known), key=lambda key: _length(places[key]))
         size = self._task.model.batch_size
@@ -160,13 +163,11 @@ class Worker:
             known |= zip(keys, self._ask(rewriter, [places[key] for key in keys]), strict=True)
         if self._remembers:
             self._known = dict(list((self._known | known).items())[-REMEMBERED:])
-        results = [
-            known[dialogue, dialogue.speakers] if isinstance(dialogue, Dialogue) else dialogue for dialogue in dialogues
-        ]
+        results = [known[dialogue] if isinstance(dialogue, Dialogue) else dialogue for dialogue in dialogues]
         return results, sum(isinstance(dialogue, Dialogue) for dialogue in dialogues) - len(places)
 
     def _ask(self, rewriter: BaseRewriter, batch: list[Dialogue]) -> list[Result]:
-        """Return the results of a batch; where the model fails on it, those of each dialogue alone."""
+        """Return the results of a batch; if the model fails on it, those of each dialogue alone."""
         try:
             return rewriter.try_many(batch, len(batch), **self._task.options)
         except Exception:
@@ -176,7 +177,7 @@ class Worker:
         try:
             return rewriter.try_many([dialogue], 1, **self._task.options)[0]
         except Exception as error:
-            rewriter.try_many([_PROBE], 1, **self._task.options)  # raises where it is the model that fails
+            rewriter.try_many([_PROBE], 1, **self._task.options)  # raises if it is the model that fails
             return TeoError(f"the model failed: {explain(error)[0]}")
 
 

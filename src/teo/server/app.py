@@ -1,4 +1,4 @@
-"""The application: addresses, and the way of a request from its body to its record."""
+"""The application: addresses, and the path of a request from its body to its record."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Request
+from fastapi import Body, Depends, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
+from teo.decision import PREFER
 from teo.dialogue import Dialogue
 from teo.errors import InputError
 from teo.result import Rewrite
 from teo.server.batching import (
-    Answer,
+    BatchedAnswer,
     Batcher,
     ClosedError,
     ModelFailedError,
@@ -30,8 +31,17 @@ from teo.server.chat import chat_completion, chat_events, choice_texts, measure_
 from teo.server.description import CHAT_EXAMPLES, PROBLEMS, REWRITE_EXAMPLES, REWRITING_PROBLEMS, describe_api
 from teo.server.gate import Gate, needs_token
 from teo.server.metrics import ServerMetrics, outcome_of
-from teo.server.problems import ProblemError, RecordResponse, from_error, install_handlers, too_large
+from teo.server.problems import (
+    ProblemError,
+    RecordResponse,
+    from_error,
+    from_validation,
+    install_handlers,
+    invalid,
+    too_large,
+)
 from teo.server.schemas import (
+    BadItem,
     ChatCompletion,
     ChatRequest,
     DialogueBody,
@@ -42,7 +52,6 @@ from teo.server.schemas import (
     RewriteRecord,
     RewriteRequest,
     ServedModel,
-    list_dialogues,
     read_dialogue,
     read_options,
     write_record,
@@ -68,12 +77,13 @@ def create_app(rewriter: ServedRewriter, settings: ServerSettings | None = None)
     app = FastAPI(
         title="teo",
         version=__version__,
-        summary="Complete incomplete utterances of a dialogue.",
+        summary="Rewrite the last utterance of a dialogue so that it stands on its own.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
     )
+    app.state.service = service
     install_handlers(app)
     _add_rewriting(app, service)
     _add_models(app, service)
@@ -81,7 +91,7 @@ def create_app(rewriter: ServedRewriter, settings: ServerSettings | None = None)
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
     describe_api(app, needs_token, token_set=settings.token is not None)
     app.add_middleware(Gate, settings=settings, metrics=metrics)
-    if settings.cors_origins:  # outside the gate, so that a page can read why it was refused
+    if settings.cors_origins:  # outside the middleware, so that a page can read why it was refused
         app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS_HEADERS)
     return app
 
@@ -94,38 +104,54 @@ class Service:
         self.batcher = Batcher(rewriter, settings, on_batch=metrics.observe_batch, on_queue=metrics.queue.set)
 
     async def rewrite(
-        self, request: Request, dialogues: Sequence[Dialogue], options: RewriteOptions, paths: Sequence[str]
-    ) -> tuple[list[Rewrite], dict[str, str]]:
-        """Return the rewrites of a request's dialogues, and headers that say where its time went."""
-        for dialogue, path in zip(dialogues, paths, strict=True):
-            self._require_limits(dialogue, path)
-        answers = await self._answers(request, dialogues, options)
+        self, request: Request, dialogues: Sequence[Dialogue | ProblemError], options: RewriteOptions
+    ) -> tuple[list[Rewrite | ProblemError], dict[str, str]]:
+        """Return the rewrite of each dialogue, or its problem, and headers that say where the time went.
+
+        What is a problem already stays one; the others are asked of the model together.
+        """
+        outcomes: list[Any] = [self._within_limits(dialogue) for dialogue in dialogues]
+        asked = {place: one for place, one in enumerate(outcomes) if isinstance(one, Dialogue)}
+        answers = await self._answers(request, list(asked.values()), options) if asked else []
         self.metrics.observe_answers(answers)
+        self.metrics.rewrites.labels("refused").inc(len(outcomes) - len(asked))
         fields = _log_fields(answers)
         if self.settings.log_text:
             fields["text"] = [
                 {"history": dialogue.history, "utterance": dialogue.utterance, "result": str(answer.result)}
-                for dialogue, answer in zip(dialogues, answers, strict=True)
+                for dialogue, answer in zip(asked.values(), answers, strict=True)
             ]
         request.scope["teo_log"].update(fields)
-        results = []
-        for answer, path in zip(answers, paths, strict=True):
-            if not isinstance(answer.result, Rewrite):
-                raise from_error(answer.result, path)
-            results.append(answer.result)
+        for place, answer in zip(asked, answers, strict=True):
+            outcomes[place] = answer.result if isinstance(answer.result, Rewrite) else from_error(answer.result)
         timing = f"queue;dur={fields['queue_ms']}, model;dur={fields['model_ms']}"
-        return results, {"Server-Timing": timing}
+        return outcomes, {"Server-Timing": timing}
 
-    def _require_limits(self, dialogue: Dialogue, path: str) -> None:
+    async def rewrite_one(
+        self, request: Request, dialogue: Dialogue, options: RewriteOptions
+    ) -> tuple[Rewrite, dict[str, str]]:
+        """Return the rewrite of a dialogue and the headers; a problem is raised."""
+        (outcome,), headers = await self.rewrite(request, [dialogue], options)
+        if isinstance(outcome, ProblemError):
+            raise outcome
+        return outcome, headers
+
+    def _within_limits(self, dialogue: Dialogue | ProblemError) -> Dialogue | ProblemError:
+        """Return the dialogue, or the problem that it is too large."""
+        if isinstance(dialogue, ProblemError):
+            return dialogue
         turns, characters = len(dialogue.history) + 1, sum(map(len, dialogue.history)) + len(dialogue.utterance)
         if turns > self.settings.max_turns:
             message = f"expected a dialogue of at most {self.settings.max_turns} turns, found {turns}"
-            raise too_large(f"{path}history", f"{message}; send the latest")
+            return too_large("history", f"{message}; send the latest")
         if characters > self.settings.max_characters:
             message = f"expected a dialogue of at most {self.settings.max_characters} characters, found {characters}"
-            raise too_large(f"{path}history", f"{message}; send the latest turns")
+            return too_large("history", f"{message}; send the latest turns")
+        return dialogue
 
-    async def _answers(self, request: Request, dialogues: Sequence[Dialogue], options: RewriteOptions) -> list[Answer]:
+    async def _answers(
+        self, request: Request, dialogues: Sequence[Dialogue], options: RewriteOptions
+    ) -> list[BatchedAnswer]:
         """Return the answers, unless the caller leaves first, the queue is full or the time is up."""
         asked = asyncio.ensure_future(self.batcher.rewrite(dialogues, options))
         gone = asyncio.ensure_future(_disconnected(request))
@@ -155,19 +181,39 @@ class Service:
 def _add_rewriting(app: FastAPI, service: Service) -> None:
     """Add the addresses that rewrite."""
 
-    @app.post("/v1/rewrite", response_model=RewriteRecord | ItemsRecord, responses=REWRITING_PROBLEMS, tags=["rewrite"])
+    async def require_few_items(request: Request) -> None:
+        """Refuse too many dialogues before each of them is validated."""
+        body, most = await request.json() if await request.body() else None, service.settings.max_items
+        found = body.get("items") if isinstance(body, dict) else None
+        if isinstance(found, list) and len(found) > most:
+            raise too_large("items", f"expected at most {most} dialogues, found {len(found)}")
+
+    @app.post(
+        "/v1/rewrite",
+        response_model=RewriteRecord | ItemsRecord,
+        responses=REWRITING_PROBLEMS,
+        dependencies=[Depends(require_few_items)],
+        tags=["rewrite"],
+    )
     async def rewrite(
-        body: Annotated[RewriteRequest, Body(openapi_examples=REWRITE_EXAMPLES)], request: Request
+        body: Annotated[RewriteRequest, Body(openapi_examples=REWRITE_EXAMPLES)],
+        request: Request,
     ) -> Response:
-        """Rewrite the last utterance of one dialogue, or of several (`items`); the records keep their order."""
-        listed, most = list_dialogues(body), service.settings.max_items
-        if len(listed) > most:
-            raise too_large("items", f"expected at most {most} dialogues, found {len(listed)}")
-        paths = [path for path, _ in listed]
-        dialogues = [_read(item, path) for path, item in listed]
-        results, headers = await service.rewrite(request, dialogues, read_options(body), paths)
-        records = [write_record(item, result) for (_, item), result in zip(listed, results, strict=True)]
-        return RecordResponse({"items": records} if isinstance(body, ItemsRequest) else records[0], headers=headers)
+        """Rewrite the last utterance of one dialogue, or of several (`items`); the records keep their order.
+
+        One of several that cannot be rewritten has an `error` in its place.
+        """
+        options = _require_one_threshold(read_options(body))
+        if not isinstance(body, ItemsRequest):
+            result, headers = await service.rewrite_one(request, _read(body), options)
+            return RecordResponse(write_record(body, result), headers=headers)
+        dialogues = [_try_read(item) for item in body.items]
+        results, headers = await service.rewrite(request, dialogues, options)
+        records = [
+            write_record(item, result) if isinstance(result, Rewrite) else _error_record(item, result, number)
+            for number, (item, result) in enumerate(zip(body.items, results, strict=True))
+        ]
+        return RecordResponse({"items": records}, headers=headers)
 
     streamed: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
@@ -181,8 +227,9 @@ def _add_rewriting(app: FastAPI, service: Service) -> None:
         body: Annotated[ChatRequest, Body(openapi_examples=CHAT_EXAMPLES)], request: Request
     ) -> Response:
         """Answer with the rewrite of the last message, for clients that speak the chat completion protocol."""
-        options, dialogue = RewriteOptions(body.min_confidence, n_best=body.n or 1), _read(body, "")
-        (result,), headers = await service.rewrite(request, [dialogue], options, [""])
+        options = _require_one_threshold(RewriteOptions(body.prefer, body.min_confidence, n_best=body.n or 1))
+        dialogue = _read(body)
+        result, headers = await service.rewrite_one(request, dialogue, options)
         usage = await asyncio.to_thread(measure_usage, service.rewriter, dialogue, choice_texts(result))
         completion = chat_completion(result, service.rewriter.name, request.scope["teo_request_id"], usage)
         if body.stream:
@@ -222,14 +269,16 @@ def _add_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/health", tags=["state"])
     async def health() -> Health:
-        """Say whether the server answers, and with which model."""
+        """Return the server's status: model, threshold, whether a token is required."""
         rewriter = service.rewriter
+        if service.batcher.model_seconds > service.settings.model_timeout / 2:
+            raise _unavailable("stuck", "the model has not answered for a while; the worker will be replaced")
         return Health(
             version=__version__,
             model=rewriter.name,
             variant=rewriter.variant,
             threshold=rewriter.threshold,
-            thresholds=rewriter.thresholds,
+            prefer=dict(PREFER.items()),
             source_limit=rewriter.source_limit,
             queue=service.batcher.waiting,
             token_required=service.settings.token is not None,
@@ -239,19 +288,42 @@ def _add_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", tags=["state"], response_class=Response, responses={200: text, 401: PROBLEMS[401]})
     async def metrics() -> Response:
-        """Give the counts and times in Prometheus' text form."""
+        """Give the counts and times in Prometheus' text format."""
         return Response(service.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _read(body: DialogueBody | ChatRequest, path: str) -> Dialogue:
-    """Return the dialogue of a body; what cannot be one is a problem of the field at that path."""
+def _require_one_threshold(options: RewriteOptions) -> RewriteOptions:
+    """Return the options, unless they hold a threshold by name and one by number."""
+    if options.prefer is not None and options.min_confidence is not None:
+        raise invalid("prefer", "expected either prefer or min_confidence, found both")
+    return options
+
+
+def _read(body: DialogueBody | ChatRequest) -> Dialogue:
+    """Return the dialogue of a body; what cannot be one is a problem."""
     try:
         return read_dialogue(body)
     except InputError as error:
-        raise from_error(error, path) from None
+        raise from_error(error) from None
 
 
-def _log_fields(answers: Sequence[Answer]) -> dict[str, Any]:
+def _try_read(item: DialogueBody | BadItem) -> Dialogue | ProblemError:
+    """Return the dialogue of one of several bodies, or its problem."""
+    if isinstance(item, BadItem):
+        return from_validation([{**error, "loc": ("body", *error["loc"])} for error in item.errors])
+    try:
+        return _read(item)
+    except ProblemError as problem:
+        return problem
+
+
+def _error_record(item: DialogueBody | BadItem, problem: ProblemError, number: int) -> dict[str, Any]:
+    """Return what stands in the place of a dialogue that cannot be rewritten."""
+    named = {} if item.id is None else {"id": item.id}
+    return named | {"error": problem.to_item(f"items[{number}]")}
+
+
+def _log_fields(answers: Sequence[BatchedAnswer]) -> dict[str, Any]:
     """Return what the log says of a request's answers: counts and times."""
     outcomes = [outcome_of(answer.result) for answer in answers]
     return {

@@ -1,9 +1,9 @@
 """Batches across requests: what waits together is rewritten together.
 
-Every dialogue gets a turn when it arrives: the number of batches so far, plus its place within its request. The
+Every dialogue gets a turn when it arrives: the number of batches so far, plus its position within its request. The
 dialogue whose turn is earliest always goes into the next batch, so none starves, and the last of a request with many
 dialogues does not hold up a request with one. It is joined by those that are nearest to it in length, so that little
-is read in vain as padding. Nothing here waits on the event loop: the model has a thread of its own.
+is padding. Nothing here waits on the event loop: the model has a thread of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from teo.decision import Prefer
 from teo.dialogue import Dialogue
 from teo.errors import TeoError
 from teo.layouts import TruncationRule
@@ -22,7 +23,7 @@ from teo.result import Rewrite
 from teo.server.settings import ServerSettings
 
 LOOKAHEAD = 4
-"""Batches' worth of waiting dialogues among which company of like length is sought."""
+"""How many batches of waiting dialogues are searched for ones of like length."""
 
 
 class ServedRewriter(Protocol):
@@ -38,11 +39,7 @@ class ServedRewriter(Protocol):
 
     @property
     def threshold(self) -> float:
-        """The confidence below which an utterance is kept."""
-
-    @property
-    def thresholds(self) -> dict[str, float]:
-        """The thresholds of the languages that have their own."""
+        """The confidence below which an utterance stays unchanged."""
 
     @property
     def source_limit(self) -> int:
@@ -53,11 +50,12 @@ class ServedRewriter(Protocol):
         dialogues: Sequence[Dialogue],
         batch_size: int = 32,
         *,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
         n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
-        """Return a rewrite for each dialogue, or its error in its place."""
+        """Return a rewrite for each dialogue, or its error."""
 
 
 @runtime_checkable
@@ -72,14 +70,15 @@ class CountsTokens(Protocol):
 class RewriteOptions:
     """What a caller may ask of the model; only dialogues that ask the same share a batch."""
 
+    prefer: Prefer | None = None
     min_confidence: float | None = None
     truncation: TruncationRule = "oldest"
     n_best: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of one dialogue, and where its time went."""
+class BatchedAnswer:
+    """The answer to one dialogue, and where its time went."""
 
     result: Rewrite | TeoError
     queue_seconds: float
@@ -88,7 +87,7 @@ class Answer:
 
 
 class QueueFullError(Exception):
-    """More dialogues would wait than may."""
+    """The queue is full."""
 
 
 class ClosedError(Exception):
@@ -108,7 +107,7 @@ class _Job:
     turn: tuple[int, int]
     arrived: float
     length: int
-    answer: asyncio.Future[Answer]
+    answer: asyncio.Future[BatchedAnswer]
 
 
 class Batcher:
@@ -129,6 +128,7 @@ class Batcher:
         self._batches = self._arrivals = 0
         self._arrived = asyncio.Event()
         self._closed = False
+        self._called_at: float | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="teo-model")
         self._task: asyncio.Task[None] | None = None
 
@@ -136,6 +136,12 @@ class Batcher:
     def waiting(self) -> int:
         """How many dialogues wait for the model."""
         return len(self._waiting)
+
+    @property
+    def model_seconds(self) -> float:
+        """How long the call of the model that runs now has taken; 0 if none runs."""
+        called_at = self._called_at  # read once: another thread may end the call meanwhile
+        return 0.0 if called_at is None else time.monotonic() - called_at
 
     def start(self) -> None:
         """Begin to empty the queue; call it inside the running event loop."""
@@ -153,7 +159,7 @@ class Batcher:
             job.answer.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def rewrite(self, dialogues: Sequence[Dialogue], options: RewriteOptions) -> list[Answer]:
+    async def rewrite(self, dialogues: Sequence[Dialogue], options: RewriteOptions) -> list[BatchedAnswer]:
         """Return the answers to the dialogues of one request, in order; cancelling it takes them off the queue."""
         jobs = self._enqueue(dialogues, options)
         try:
@@ -210,7 +216,7 @@ class Batcher:
                 return
 
     def _take(self) -> list[_Job]:
-        """Return the next batch and take it off the queue: the earliest turn and its company."""
+        """Return the next batch and take it off the queue: the earliest turn, and others of like length."""
         limits = self._settings
         self._waiting.sort(key=lambda job: job.turn)
         first, near = self._waiting[0], self._waiting[1 : LOOKAHEAD * limits.max_batch]
@@ -219,7 +225,7 @@ class Batcher:
             key=lambda job: (abs(job.length - first.length), job.turn),
         )
         batch, longest = [first], first.length
-        # Each of several rewrites is a row of the search: a dialogue that asks for them fills as many places.
+        # Each of several rewrites is a row of the search: a dialogue that wants them takes as many.
         most = max(1, limits.max_batch // first.options.n_best)
         for job in like:
             wider = max(longest, job.length)
@@ -233,7 +239,7 @@ class Batcher:
         return batch
 
     async def _rewrite_batch(self, batch: Sequence[_Job]) -> None:
-        """Answer a batch; where the model fails on it, each dialogue alone, so that one cannot fail the others."""
+        """Answer a batch; if the model fails on it, each dialogue alone, so that one cannot fail the others."""
         started = time.perf_counter()
         results: Sequence[Rewrite | TeoError | Exception]
         try:
@@ -261,13 +267,18 @@ class Batcher:
         options, dialogues = batch[0].options, [job.dialogue for job in batch]
 
         def call() -> list[Rewrite | TeoError]:
-            results = self._rewriter.try_many(
-                dialogues,
-                len(dialogues),
-                min_confidence=options.min_confidence,
-                truncation=options.truncation,
-                n_best=options.n_best,
-            )
+            self._called_at = time.monotonic()
+            try:
+                results = self._rewriter.try_many(
+                    dialogues,
+                    len(dialogues),
+                    prefer=options.prefer,
+                    min_confidence=options.min_confidence,
+                    truncation=options.truncation,
+                    n_best=options.n_best,
+                )
+            finally:
+                self._called_at = None
             if len(results) != len(dialogues):
                 raise RuntimeError(f"expected {len(dialogues)} results of the model, found {len(results)}")
             return results
@@ -280,7 +291,7 @@ def _settle(job: _Job, result: Rewrite | TeoError | Exception, started: float, s
     if job.answer.done():
         return
     if isinstance(result, Rewrite | TeoError):
-        job.answer.set_result(Answer(result, started - job.arrived, seconds, size))
+        job.answer.set_result(BatchedAnswer(result, started - job.arrived, seconds, size))
         return
     failure = ModelFailedError()
     failure.__cause__ = result

@@ -33,12 +33,13 @@ def chat_completion(result: Rewrite, model: str, request_id: str, usage: dict[st
 
 
 def choice_texts(result: Rewrite) -> list[str]:
-    """Return what a completion offers: the rewrite, or where several were asked for, all of them."""
-    return [alternative.rewrite for alternative in result.alternatives] or [result.rewrite]
+    """Return what a completion offers: the rewrite, or all of them if several were requested."""
+    others = [alternative.rewrite for alternative in result.alternatives if alternative.rewrite != result.rewrite]
+    return [result.rewrite, *others]
 
 
 def measure_usage(rewriter: ServedRewriter, dialogue: Dialogue, texts: Sequence[str]) -> dict[str, int]:
-    """Return how many tokens were sent and answered: the model's own, or units where a rewriter cannot count."""
+    """Return how many tokens were sent and answered: the model's own, or units if a rewriter cannot count."""
     count: Callable[[str], int] = _count_units
     if isinstance(rewriter, CountsTokens):
         count = rewriter.count_tokens

@@ -17,14 +17,14 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     }
     for status, text in {
         400: "The body is no JSON.",
-        401: "The token is missing or another.",
+        401: "The token is missing or wrong.",
         404: "There is no such model.",
         408: "The body did not arrive in time.",
         413: "Over a limit: body, dialogues, turns or characters.",
         415: "The body is not declared as JSON.",
         422: "A field cannot be used; `errors` names it.",
-        429: "Too many dialogues wait; try again.",
-        503: "The model did not answer in time, or the server stops.",
+        429: "Too many dialogues are waiting; try again.",
+        503: "The model did not answer in time, or the server is stopping.",
     }.items()
 }
 """What may go wrong, by status."""
@@ -59,9 +59,9 @@ CHAT_EXAMPLES: dict[str, Any] = {
 
 
 def describe_api(app: FastAPI, needs_token: Callable[[str], bool], *, token_set: bool) -> None:
-    """Put problem JSON, in place of FastAPI's own form of errors, and the token into the description.
+    """Put problem JSON, in place of FastAPI's own errors, and the token into the description.
 
-    `needs_token` says which addresses a server with a token asks it for; one without a token takes it or leaves it.
+    `needs_token` says which addresses need the token, if the server has one.
     """
     describe = app.openapi
 

@@ -1,4 +1,4 @@
-"""The gate before every handler: request ids, the token, body limits, headers, logs, counts, and the last resort."""
+"""The middleware before every handler: request ids, the token, body limits, headers, logs, counts, last errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from teo.server.logs import LOGGER, describe_failure
 from teo.server.metrics import ServerMetrics
 from teo.server.problems import ProblemError, too_large
-from teo.server.settings import ServerSettings
+from teo.server.settings import ServerSettings, is_loopback
 
 OPEN_PATHS = frozenset({"/", "/docs", "/health", "/openapi.json"})
 """Addresses that need no token: they hold no user's text and cost nothing."""
@@ -41,7 +41,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 class Gate:
-    """ASGI middleware; nothing goes by it but a browser's question whether it may ask (CORS preflight)."""
+    """ASGI middleware for every request except a browser's CORS preflight."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: ServerMetrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
@@ -78,6 +78,8 @@ class Gate:
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, answer: Send) -> None:
         """Pass a request on, if it has the token and its body is one to read."""
         path = scope["path"]
+        if self._settings.local_only:
+            require_local_name(headers)
         if self._settings.token is not None and needs_token(path):
             require_token(headers, self._settings.token)
         if scope["method"] == "POST":
@@ -146,7 +148,7 @@ def _counted_path(scope: Scope) -> str:
 class _Answer:
     """A `send` that adds the headers every answer has, remembers the status, and counts the answer before it leaves.
 
-    So no answer goes uncounted, even where the worker is killed right after it.
+    So no answer goes uncounted, even if the worker is killed right after it.
     """
 
     def __init__(self, send: Send, request_id: str, count: Callable[[int], None]) -> None:
@@ -166,7 +168,7 @@ class _Answer:
 
 
 def needs_token(path: str) -> bool:
-    """Return whether a server with a token asks for it at an address."""
+    """Return whether an address needs the token, if the server has one."""
     return not (path in OPEN_PATHS or path.startswith("/static/"))
 
 
@@ -183,6 +185,15 @@ def require_token(headers: Headers, token: str) -> None:
             [("Authorization", f"expected 'Bearer' and the server's token, found {found}")],
             {"WWW-Authenticate": 'Bearer realm="teo"'},
         )
+
+
+def require_local_name(headers: Headers) -> None:
+    """Raise a problem unless a request names this machine: a page on the web may have its own name point here."""
+    host = headers.get("host", "")
+    name = host if host.endswith("]") or ":" not in host else host.rpartition(":")[0]
+    if not is_loopback(name):
+        message = "expected localhost or a loopback address, found another; set a token to serve other names"
+        raise ProblemError(421, "misdirected", f"Host: {message}", [("Host", message)])
 
 
 def _digest(text: str) -> bytes:

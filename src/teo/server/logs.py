@@ -1,4 +1,4 @@
-"""One JSON object a line on stderr; users' text is in none of them unless it was asked for."""
+"""One JSON object a line on stderr; users' text is in none of them unless the user wants it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def describe_failure(error: BaseException, *, with_text: bool) -> dict[str, Any]
 
 
 def log_config(level: str = "INFO", *, server_level: str | None = None) -> dict[str, Any]:
-    """Return the logging set-up of a server, in the form of `logging.config.dictConfig`.
+    """Return the logging set-up of a server, in the format of `logging.config.dictConfig`.
 
     `server_level`: that of the lines about starting and stopping, by default the same.
     """

@@ -1,20 +1,18 @@
 """What Prometheus may scrape: numbers only, never text.
 
-With several workers each writes its numbers into files in PROMETHEUS_MULTIPROC_DIR, and whichever is scraped adds
-them up.
+Each worker writes its numbers into files in PROMETHEUS_MULTIPROC_DIR, and whichever is scraped adds them up.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 from teo.errors import TeoError
 from teo.result import Rewrite
-from teo.server.batching import Answer
+from teo.server.batching import BatchedAnswer
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -40,7 +38,7 @@ class ServerMetrics:
         )
         self.rewrites = Counter(
             "teo_rewrites",
-            "Dialogues by what became of them: changed, kept (nothing to change), abstained (too unsure), refused.",
+            "Dialogues by outcome: changed, unchanged (nothing to change), abstained (too unsure), refused.",
             ["outcome"],
             registry=self.registry,
         )
@@ -49,11 +47,11 @@ class ServerMetrics:
         )
         self.queue = Gauge(
             "teo_queue_dialogues",
-            "Dialogues that wait for the model.",
+            "Dialogues that are waiting for the model.",
             registry=self.registry,
             multiprocess_mode="livesum",
         )
-        for outcome in ("changed", "kept", "abstained", "refused"):
+        for outcome in ("changed", "unchanged", "abstained", "refused"):
             self.rewrites.labels(outcome)
 
     def observe_batch(self, size: int, seconds: float) -> None:
@@ -61,8 +59,8 @@ class ServerMetrics:
         self.batches.observe(size)
         self.stages.labels("model").observe(seconds)
 
-    def observe_answers(self, answers: Sequence[Answer]) -> None:
-        """Count what became of a request's dialogues."""
+    def observe_answers(self, answers: Sequence[BatchedAnswer]) -> None:
+        """Count the outcomes of a request's dialogues."""
         for answer in answers:
             self.stages.labels("queue").observe(answer.queue_seconds)
             self.rewrites.labels(outcome_of(answer.result)).inc()
@@ -70,28 +68,19 @@ class ServerMetrics:
                 self.truncated.inc()
 
     def render(self) -> bytes:
-        """Return all numbers in Prometheus' text form, those of the other workers added."""
+        """Return all numbers in Prometheus' text format, those of the other workers added."""
         folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
         if not folder:
             return generate_latest(self.registry)
-        forget_dead_workers(Path(folder))
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
 
 
 def outcome_of(result: Rewrite | TeoError) -> str:
-    """Return what became of a dialogue, in a word."""
+    """Return the outcome of a dialogue in a word."""
     if not isinstance(result, Rewrite):
         return "refused"
     if result.changed:
         return "changed"
-    return "abstained" if result.operations else "kept"
-
-
-def forget_dead_workers(folder: Path) -> None:
-    """Remove the gauges of workers that are gone: what waited there waits no more."""
-    for path in folder.glob("gauge_live*.db"):
-        number = path.stem.rpartition("_")[2]
-        if number.isdigit() and not Path(f"/proc/{number}").exists() and Path("/proc/self").exists():
-            path.unlink(missing_ok=True)
+    return "abstained" if result.operations else "unchanged"

@@ -64,6 +64,16 @@ class ProblemError(Exception):
             record["error"] = {"message": self.detail, "type": self.name, "param": param, "code": self.name}
         return record
 
+    def to_item(self, place: str) -> dict[str, Any]:
+        """Return the problem of one of several dialogues as that item's `error`; `place` is the item's path."""
+        field_name = self.errors[0][0] if self.errors else ""
+        return {
+            "type": f"urn:teo:problem:{self.name}",
+            "status": self.status,
+            "field": f"{place}.{field_name}" if field_name not in {"", "body"} else place,
+            "message": self.detail.removeprefix("body: "),
+        }
+
     def to_response(self, request_id: str, path: str) -> Response:
         """Return the problem as an answer."""
         return RecordResponse(
@@ -174,6 +184,8 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return _SEVERAL_FORMS if several else "unknown field; see /openapi.json for those that there are"
     if kind in _SENTENCES:
         return _SENTENCES[kind]
+    if kind == "many_keys":
+        return f"expected the fields of /openapi.json, found {error['ctx']['found']} keys"
     out_of_range = kind in {"greater_than_equal", "less_than_equal", "finite_number"}
     if name in {"n_best", "n"}:
         expected = f"an integer from 1 to {MOST_ALTERNATIVES}"

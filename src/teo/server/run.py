@@ -1,4 +1,4 @@
-"""The process: one server, or a front with several workers behind it."""
+"""The process: a socket, and the workers that answer there."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from teo.errors import InputError, MissingExtraError
-from teo.server.settings import DEFAULT_HOST, DEFAULT_PORT, ServerSettings, require_safe_bind
+from teo.errors import InputError, MissingExtraError, TeoError
+from teo.server.settings import DEFAULT_HOST, DEFAULT_PORT, ServerSettings, is_loopback, require_safe_bind
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from starlette.types import ASGIApp
 
     from teo.loading import Dtype, Runtime
     from teo.rewriter import Rewriter
 
 PLAN = "TEO_SERVER_PLAN"
 """The environment variable in which workers find what to serve; the token is not in it, but in TEO_TOKEN."""
+_HUNG_AFTER = 15.0
+"""Seconds without an answer to the parent after which a worker is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ServerModelChoice:
     """Which model a server loads, and how."""
 
     model: str | None = None
@@ -54,13 +54,13 @@ class ModelChoice:
 
 def require_server_libraries(feature: str = "teo serve") -> None:
     """Raise an error that says what to install, unless the server's libraries are here."""
-    for library in ("fastapi", "prometheus_client", "uvicorn"):  # imported later: workers share counts by then
+    for library in ("fastapi", "prometheus_client", "uvicorn"):
         if find_spec(library) is None:
             raise MissingExtraError(feature, library, "serve")
 
 
 def serve(
-    choice: ModelChoice,
+    choice: ServerModelChoice,
     settings: ServerSettings,
     *,
     host: str = DEFAULT_HOST,
@@ -72,59 +72,74 @@ def serve(
     require_server_libraries()
     host = host.strip("[]")
     require_safe_bind(host, settings.token, allow_anonymous=allow_anonymous)
-    port = require_free_port(host, port)
-    if workers == 1:
-        app = _build(choice, settings)
-        _greet(f"teo is serving {address_of(host, port)} (API: /docs; Ctrl+C stops it)")
-        _run(app, settings, host=host, port=port)
-        return
-    if not hasattr(socket, "AF_UNIX"):
-        raise InputError("workers: several need Unix sockets, which this system lacks; start several servers instead")
-    choice.load()  # a model that cannot be loaded is an error here, not one in every worker, for ever
-    with tempfile.TemporaryDirectory(prefix="teo-") as folder:
+    settings = replace(settings, local_only=settings.token is None and is_loopback(host))
+    with bind(host, port) as bound, tempfile.TemporaryDirectory(prefix="teo-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         os.environ[PLAN] = write_plan(choice, settings)
         os.environ["TEO_TOKEN"] = settings.token or ""
-        _greet(f"teo is starting {workers} workers at {address_of(host, port)} (API: /docs; Ctrl+C stops them)")
-        _run(_build_front(workers, Path(folder), settings), settings, host=host, port=port)
+        _greet(f"teo is serving {address_of(host, bound.getsockname()[1])} (API: /docs; Ctrl+C stops it)")
+        if not _run(bound, settings, workers):
+            choice.load()  # says why no worker could load it
+            raise TeoError("workers: expected one to start, found that none could load the model; the log says why")
 
 
 def make_app() -> FastAPI:
-    """Return the application that a worker's environment describes."""
+    """Return the application that a worker's environment describes, watched by a thread of its own."""
+    from teo.server.app import create_app
+    from teo.server.connections import LimitedProtocol
+    from teo.server.supervisor import CANNOT_START
+    from teo.server.watchdog import start_watchdog
+
     choice, settings = read_plan(os.environ[PLAN], os.environ.get("TEO_TOKEN") or None)
-    return _build(choice, settings)
+    LimitedProtocol.configure(settings)
+    try:
+        rewriter = choice.load()
+    except TeoError:
+        sys.exit(CANNOT_START)
+    app = create_app(rewriter, settings)
+    start_watchdog(app.state.service.batcher, settings.model_timeout)
+    return app
 
 
-def write_plan(choice: ModelChoice, settings: ServerSettings) -> str:
+def write_plan(choice: ServerModelChoice, settings: ServerSettings) -> str:
     """Return what workers must know, as JSON, without the token."""
     return json.dumps({"choice": asdict(choice), "settings": asdict(replace(settings, token=None))})
 
 
-def read_plan(text: str, token: str | None) -> tuple[ModelChoice, ServerSettings]:
+def read_plan(text: str, token: str | None) -> tuple[ServerModelChoice, ServerSettings]:
     """Return what `write_plan` wrote, with the token."""
     plan = json.loads(text)
     origins = tuple(plan["settings"]["cors_origins"])  # JSON has lists only
-    return ModelChoice(**plan["choice"]), ServerSettings(**plan["settings"] | {"token": token, "cors_origins": origins})
+    return ServerModelChoice(**plan["choice"]), ServerSettings(
+        **plan["settings"] | {"token": token, "cors_origins": origins}
+    )
 
 
-def require_free_port(host: str, port: int) -> int:
-    """Return the port to bind, a free one for port 0; raise an error for people where it cannot be bound.
-
-    The server itself would say so in its log only, and after the model was loaded.
-    """
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket at an address, at a free port for port 0; raises a readable error if it cannot be bound."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            if os.name == "posix":  # as the server does: a port whose last connections are closing is free
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            return int(probe.getsockname()[1])
+        bound = socket.socket(family, kind, protocol)
+        try:
+            if os.name == "posix":  # a port whose last connections are closing is free
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
     except socket.gaierror:
         raise InputError(f"host: expected an address of this machine, found '{host}', which is not known") from None
     except OSError as error:
         raise InputError(_cannot_bind(host, port, error)) from None
+    return bound
+
+
+def require_free_port(host: str, port: int) -> int:
+    """Return the port to bind, a free one for port 0; raises a readable error if it cannot be bound."""
+    with bind(host, port) as bound:
+        return int(bound.getsockname()[1])
 
 
 def _cannot_bind(host: str, port: int, error: OSError) -> str:
@@ -151,29 +166,30 @@ def _greet(line: str) -> None:
         sys.stderr.flush()
 
 
-def _build(choice: ModelChoice, settings: ServerSettings) -> FastAPI:
-    from teo.server.app import create_app
-
-    return create_app(choice.load(), settings)
-
-
-def _build_front(workers: int, folder: Path, settings: ServerSettings) -> ASGIApp:
-    from teo.server.crew import Crew
-    from teo.server.front import create_front
-
-    return create_front(Crew(workers, folder, settings.shutdown_timeout), settings)
-
-
-def _run(app: ASGIApp, settings: ServerSettings, **options: Any) -> None:
+def _run(bound: socket.socket, settings: ServerSettings, workers: int) -> bool:
+    """Run the workers until told to stop; False if none of them could load the model."""
     import uvicorn
 
+    from teo.server.connections import KEEP_ALIVE, LONGEST_HEAD, LimitedProtocol
     from teo.server.logs import log_config
+    from teo.server.supervisor import ACCEPTED, WorkerPool
 
-    uvicorn.run(
-        app,
-        log_config=log_config(server_level="WARNING" if sys.stderr.isatty() else "INFO"),
+    config = uvicorn.Config(
+        "teo.server.run:make_app",
+        factory=True,
+        workers=workers,
+        loop="asyncio",  # uvloop would take all waiting connections at once, and leave the other workers none
+        backlog=ACCEPTED,
+        http=LimitedProtocol,
+        ws="none",
+        h11_max_incomplete_event_size=LONGEST_HEAD,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=round(settings.shutdown_timeout) + 1,
+        log_config=log_config(server_level="WARNING"),
         access_log=False,  # the application's own lines say more, and no address of a caller's
         server_header=False,
-        timeout_graceful_shutdown=round(settings.shutdown_timeout) + 1,
-        **options,
     )
+    bound.set_inheritable(True)
+    pool = WorkerPool(config, [bound], hung_after=_HUNG_AFTER, stop_within=settings.shutdown_timeout + 5)
+    pool.run()
+    return not pool.cannot_start

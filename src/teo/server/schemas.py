@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
 
+from teo.decision import Prefer
 from teo.dialogue import Dialogue
-from teo.keeping import Reason
 from teo.layouts import TruncationRule
 from teo.result import Rewrite
 from teo.rewriter import MOST_ALTERNATIVES
+from teo.rules import Reason
 from teo.server.batching import RewriteOptions
 
+_MOST_KEYS = 100
+"""Keys of an object that has a fixed set of them; with more it is refused as a whole."""
+
+Preference = Annotated[
+    Prefer | None,
+    Field(description="A named threshold: search, balanced (the default) or careful; not with min_confidence."),
+]
 MinConfidence = Annotated[
     float | None,
     Field(
@@ -21,7 +42,7 @@ MinConfidence = Annotated[
         ge=0,
         le=1,
         allow_inf_nan=False,
-        description="Keep utterances below this confidence as they are; the model's own threshold by default.",
+        description="Leave utterances unchanged below this confidence; by default that of `balanced`.",
     ),
 ]
 RowId = Annotated[
@@ -29,16 +50,26 @@ RowId = Annotated[
 ]
 Truncating = Annotated[
     TruncationRule,
-    Field(description="Dialogues longer than the model reads: leave out what does not fit and count it, or refuse."),
+    Field(description="If a dialogue is too long: leave out what does not fit and count it, or refuse."),
 ]
 SeveralRewrites = Annotated[
     int,
     Field(
         ge=1,
         le=MOST_ALTERNATIVES,
-        description="From 2 on, the record has so many `alternatives`, or as many as the model finds.",
+        description="From 2 on, the record has up to that many `alternatives`.",
     ),
 ]
+
+
+class _FirstError(FailFast):
+    """A list's first error alone is reported; hashable, which annotations in unions must be."""
+
+    def __hash__(self) -> int:
+        return hash(self.fail_fast)
+
+
+FIRST_ERROR = _FirstError()
 
 
 class ContentPart(BaseModel):
@@ -54,14 +85,14 @@ class Message(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
     role: str
-    content: str | list[ContentPart] | None = None
+    content: str | Annotated[list[ContentPart], FIRST_ERROR] | None = None
 
 
 class TurnsDialogue(BaseModel):
     """A dialogue as a list of turns and the utterance after them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    history: list[str] | None = Field(default=[], description="The turns so far, oldest first.")
+    history: Annotated[list[str], FIRST_ERROR] | None = Field(default=[], description="The turns so far, oldest first.")
     utterance: str = Field(description="The utterance to complete.")
     id: RowId
 
@@ -70,13 +101,14 @@ class MessagesDialogue(BaseModel):
     """A dialogue as chat messages; the last one is rewritten."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    messages: list[Message] = Field(min_length=1)
+    messages: Annotated[list[Message], FIRST_ERROR] = Field(min_length=1)
     id: RowId
 
 
 class TurnsRequest(TurnsDialogue):
     """One dialogue as turns, and how to rewrite it."""
 
+    prefer: Preference = None
     min_confidence: MinConfidence
     truncation: Truncating = "oldest"
     n_best: SeveralRewrites = 1
@@ -85,13 +117,14 @@ class TurnsRequest(TurnsDialogue):
 class MessagesRequest(MessagesDialogue):
     """One dialogue as chat messages, and how to rewrite it."""
 
+    prefer: Preference = None
     min_confidence: MinConfidence
     truncation: Truncating = "oldest"
     n_best: SeveralRewrites = 1
 
 
 def _dialogue_form(value: Any) -> str:
-    """Return which form a dialogue has, by its keys: the errors then speak of that form alone."""
+    """Return which form a dialogue has, by its keys, so that errors name that form alone."""
     has_messages = "messages" in value if isinstance(value, Mapping) else hasattr(value, "messages")
     return "messages" if has_messages else "turns"
 
@@ -101,17 +134,43 @@ def _request_form(value: Any) -> str:
     return "items" if has_items else _dialogue_form(value)
 
 
+def _require_few_keys(value: Any) -> Any:
+    """Refuse an object with very many keys before each of them becomes an error."""
+    if isinstance(value, Mapping) and len(value) > _MOST_KEYS:
+        raise PydanticCustomError("many_keys", "many keys", {"found": len(value)})
+    return value
+
+
 DialogueBody = Annotated[
     Annotated[TurnsDialogue, Tag("turns")] | Annotated[MessagesDialogue, Tag("messages")],
     Discriminator(_dialogue_form),
+    BeforeValidator(_require_few_keys),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class BadItem:
+    """What is wrong with one of several dialogues; the others are rewritten."""
+
+    errors: Sequence[Mapping[str, Any]]
+    id: str | int | None = None
+
+
+def _keep_errors(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Return a dialogue, or what is wrong with it, so that one bad item does not refuse the others."""
+    try:
+        return validate(value)
+    except ValidationError as error:
+        name = value.get("id") if isinstance(value, Mapping) else None
+        return BadItem(error.errors(include_url=False), name if isinstance(name, str | int) else None)
 
 
 class ItemsRequest(BaseModel):
     """Several dialogues, and how to rewrite them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    items: list[DialogueBody]
+    items: list[Annotated[DialogueBody, WrapValidator(_keep_errors)]]
+    prefer: Preference = None
     min_confidence: MinConfidence
     truncation: Truncating = "oldest"
     n_best: SeveralRewrites = 1
@@ -122,6 +181,7 @@ RewriteRequest = Annotated[
     | Annotated[MessagesRequest, Tag("messages")]
     | Annotated[ItemsRequest, Tag("items")],
     Discriminator(_request_form),
+    BeforeValidator(_require_few_keys),
 ]
 FORM_TAGS = frozenset({"turns", "messages", "items"})
 """Names that stand in an error's place for the chosen form, not for a field."""
@@ -139,10 +199,11 @@ class ChatRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
     model: str = Field(default="teo", description="Any name; the answer names the model that answered.")
-    messages: list[Message] = Field(min_length=1)
+    messages: Annotated[list[Message], FIRST_ERROR] = Field(min_length=1)
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: SeveralRewrites | None = Field(default=None, description="Choices wanted: different rewrites, the best first.")
+    prefer: Preference = None
     min_confidence: MinConfidence
 
 
@@ -157,7 +218,7 @@ class EditRecord(BaseModel):
 
 
 class TruncatedRecord(BaseModel):
-    """What the model did not get to read."""
+    """What the model did not read."""
 
     turns: int = Field(ge=0)
     characters: int = Field(ge=0)
@@ -174,25 +235,42 @@ class AlternativeRecord(BaseModel):
 
 
 class RewriteRecord(BaseModel):
-    """What became of one utterance; applying `edits` to it gives `rewrite`, character for character."""
+    """The rewrite of one utterance; applying `edits` to it gives `rewrite`, character for character."""
 
-    id: str | int | None = Field(default=None, description="The dialogue's `id`, where it has one.")
+    id: str | int | None = Field(default=None, description="The dialogue's `id`, if it has one.")
     rewrite: str
     changed: bool
     edits: list[EditRecord]
-    operations: str = Field(description="What was proposed: [I] text, or [D] old [R] new; also where it was kept back.")
-    confidence: float | None = Field(ge=0, le=1, description="Null where no model was asked.")
-    reason: Reason | None = Field(description="Why the utterance was kept; null where it was changed.")
+    operations: str = Field(description="What was proposed, even if not applied: [I] text, or [D] old [R] new.")
+    confidence: float | None = Field(ge=0, le=1, description="Null if no model was called.")
+    reason: Reason | None = Field(description="Why the utterance is unchanged; null if it was changed.")
     truncated: TruncatedRecord
     alternatives: list[AlternativeRecord] | None = Field(
-        default=None, description="With `n_best` from 2 on: different rewrites, this one first."
+        default=None,
+        description="With `n_best` from 2 on: different rewrites, the unchanged utterance among them, by confidence.",
     )
 
 
-class ItemsRecord(BaseModel):
-    """The records of several dialogues, in their order."""
+class ItemError(BaseModel):
+    """Why one of several dialogues was not rewritten."""
 
-    items: list[RewriteRecord]
+    type: str
+    status: int = Field(description="The status that the dialogue would have got in a request of its own.")
+    field: str = Field(description="The field's path in the request, such as `items[2].history`.")
+    message: str
+
+
+class ErrorRecord(BaseModel):
+    """What stands in the place of a dialogue that cannot be rewritten."""
+
+    id: str | int | None = None
+    error: ItemError
+
+
+class ItemsRecord(BaseModel):
+    """The records of several dialogues, in their order; a bad one has its error there."""
+
+    items: list[RewriteRecord | ErrorRecord]
 
 
 class ChatMessage(BaseModel):
@@ -211,7 +289,7 @@ class ChatChoice(BaseModel):
 
 
 class Usage(BaseModel):
-    """What was sent and answered, in tokens of the model; words and Chinese characters where it cannot count."""
+    """What was sent and answered, in tokens of the model; in words and Chinese characters if it cannot count."""
 
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(ge=0)
@@ -265,24 +343,17 @@ class ProblemRecord(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the server answers, and with what."""
+    """The server's status."""
 
     status: Literal["ok"] = "ok"
     version: str
     model: str
     variant: str
-    threshold: float
-    thresholds: dict[str, float] = {}
+    threshold: float = Field(description="The confidence below which an utterance stays unchanged, unless asked.")
+    prefer: dict[str, float] = Field(description="The named thresholds.")
     source_limit: int = Field(description="How many tokens of a dialogue the model reads.")
     queue: int
     token_required: bool = Field(default=False, description="Whether callers must send the server's token.")
-
-
-def list_dialogues(body: TurnsRequest | MessagesRequest | ItemsRequest) -> list[tuple[str, DialogueBody]]:
-    """Return the dialogues of a request, each with the path that its fields' names begin with."""
-    if isinstance(body, ItemsRequest):
-        return [(f"items[{number}].", item) for number, item in enumerate(body.items)]
-    return [("", body)]
 
 
 def read_dialogue(body: DialogueBody | ChatRequest) -> Dialogue:
@@ -293,11 +364,11 @@ def read_dialogue(body: DialogueBody | ChatRequest) -> Dialogue:
 
 
 def read_options(body: TurnsRequest | MessagesRequest | ItemsRequest) -> RewriteOptions:
-    """Return what a request asks of the model."""
-    return RewriteOptions(body.min_confidence, body.truncation, body.n_best)
+    """Return the options of a request."""
+    return RewriteOptions(body.prefer, body.min_confidence, body.truncation, body.n_best)
 
 
 def write_record(body: DialogueBody, result: Rewrite) -> dict[str, Any]:
-    """Return the record of a dialogue, with its id where it has one."""
+    """Return the record of a dialogue, with its id if it has one."""
     named = {"id": body.id} if "id" in body.model_fields_set else {}
     return named | result.to_dict()

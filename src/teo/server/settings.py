@@ -1,4 +1,4 @@
-"""What a server may be told: limits, batching, token, logs."""
+"""The settings of a server: limits, batching, token, logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s?#]+")
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How one server behaves; every number has a stated answer when it is passed."""
+    """The settings of one server; every limit has an answer of its own."""
 
     token: str | None = None
     """Bearer token that callers must send; None: anyone who reaches the port may call."""
@@ -43,13 +43,21 @@ class ServerSettings:
     max_batch_characters: int = 64_000
     """Characters of a batch, counted as its longest dialogue times its rows: what padding makes the model read."""
     window_ms: float = 3.0
-    """How long an idle model waits for company after the first dialogue, in milliseconds."""
+    """How long an idle model waits to fill a batch after the first dialogue, in milliseconds."""
     request_timeout: float = 30.0
-    """Seconds after which a request that the model has not answered is given up with 503."""
+    """Seconds after which a request times out with 503."""
     body_timeout: float = 10.0
     """Seconds that a body may take to arrive; then 408."""
     shutdown_timeout: float = 30.0
     """Seconds that a stopping server gives to what is in flight."""
+    head_timeout: float = 10.0
+    """Seconds that the head of a request may take to arrive; then the connection is closed."""
+    max_connections: int = 1000
+    """Connections of a worker; a newcomer beyond them takes the place of the one that has been idle longest."""
+    model_timeout: float = 60.0
+    """Seconds that a call of the model may take; then its worker is ended and replaced."""
+    local_only: bool = False
+    """Whether only requests to a loopback name are answered, so that no page on the web can be made to point here."""
     log_text: bool = False
     """Whether users' text may stand in the logs."""
 
@@ -61,8 +69,8 @@ class ServerSettings:
             least = 0 if setting.name == "window_ms" else 1 if isinstance(value, int) else 0.001
             if not value >= least:
                 raise ConfigError(f"{setting.name}: expected at least {least}, found {value}")
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
-            raise ConfigError("token: expected visible ASCII characters, found none or others; a header must hold it")
+        if self.token is not None:
+            _require_token_text(self.token)
         for origin in self.cors_origins:
             if not _ORIGIN.fullmatch(origin):
                 raise ConfigError(
@@ -76,8 +84,15 @@ class ServerSettings:
             )
 
 
+def _require_token_text(token: str) -> None:
+    if not (token.isascii() and token.isprintable() and token.strip()):
+        raise ConfigError("token: expected visible ASCII characters, found none or others; a header must hold it")
+    if token != token.strip():
+        raise ConfigError("token: expected no space at either end, found one; a header cannot hold it")
+
+
 def require_safe_bind(host: str, token: str | None, *, allow_anonymous: bool) -> None:
-    """Refuse an address that other machines can reach while there is no token, unless told otherwise."""
+    """Refuse an address that other machines can reach if there is no token, unless allowed."""
     if token or allow_anonymous or is_loopback(host):
         return
     raise InputError(

@@ -5,26 +5,28 @@ import { say } from "./i18n.js";
 const find = (id) => document.getElementById(id);
 const KEPT = {
   complete: "keptComplete", unsure: "keptUnsure", "no-history": "keptNoHistory", empty: "keptEmpty",
-  reaction: "keptReaction", code: "keptCode", "too-long": "keptTooLong",
+  reaction: "keptReaction", code: "keptCode", "too-long": "keptTooLong", "keep-list": "keptKeepList",
+  runaway: "keptRunaway",
 };
 
-/** What is shown of an answer: the record's own rewrite, or the alternative that was chosen. */
+/** What is shown of an answer: the record's own rewrite, or the alternative that was chosen; null: none was. */
 export function shown({ record, chosen }) {
-  const alternative = chosen ? record.alternatives[chosen] : null;
-  if (!alternative) return record;
+  const alternative = chosen === null ? null : record.alternatives[chosen];
+  if (!alternative || alternative.rewrite === record.rewrite) return record;
   return { ...record, ...alternative, changed: alternative.edits.length > 0, reason: null };
 }
 
 /** Why the text is as it is, in a sentence. */
 export function verdict(answer) {
   const { record, chosen, anyway } = answer;
-  if (chosen) return say("chosen", { number: chosen + 1, count: record.alternatives.length });
+  if (shown(answer) !== record) return say("chosen", { number: chosen + 1, count: record.alternatives.length });
+  if (record.reason === "unsure" && !record.operations) return say("keptUnsureComplete");
   if (!record.changed) return say(KEPT[record.reason] ?? "kept");
   if (anyway) return say("changedAnyway");
   return record.edits.length === 1 ? say("changedOne") : say("changed", { count: record.edits.length });
 }
 
-/** Show an answer; `threshold` is the confidence from which changes are made, `choose` is told which one is wanted. */
+/** Show an answer; `threshold` is the least confidence of a change, `choose` is told which one is wanted. */
 export function renderAnswer(answer, threshold, choose) {
   const record = shown(answer);
   const { sent, milliseconds, timing } = answer;
@@ -35,7 +37,7 @@ export function renderAnswer(answer, threshold, choose) {
     element.setAttribute("aria-label", explain(edit, sent.history));
   });
   find("legend").hidden = !record.changed;
-  find("anyway").hidden = record.reason !== "unsure";
+  find("anyway").hidden = record.reason !== "unsure" || !record.operations;
   renderProposal(record);
   renderConfidence(record, threshold);
   find("latency").textContent = `${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`;
@@ -56,23 +58,29 @@ function renderProposal(record) {
   find("operations").replaceChildren(...(operations.length ? operations : [make("span", "hint", say("noOperations"))]));
 }
 
-function renderConfidence({ confidence, changed }, threshold) {
+/** The key of the sentence that says what a confidence is of. */
+function confidenceKey({ changed, reason, operations }) {
+  if (changed) return "confidenceChanged";
+  if (reason === "unsure" && operations) return "confidenceUnsure";
+  return reason === "complete" || reason === "unsure" ? "confidenceComplete" : "confidenceUnchanged";
+}
+
+function renderConfidence(record, threshold) {
+  const { confidence, changed } = record;
   const asked = typeof confidence === "number";
   find("confidence").hidden = !asked;
   find("confidence-value").textContent = asked ? confidence.toFixed(2) : say("notAsked");
   find("threshold-used").textContent =
-    asked && threshold !== undefined ? say("thresholdUsed", { value: threshold.toFixed(2) }) : "";
+    asked && threshold !== undefined ? say(confidenceKey(record), { value: threshold.toFixed(2) }) : "";
   if (!asked) return;
   find("confidence").setAttribute("aria-valuenow", confidence.toFixed(2));
   find("confidence").classList.toggle("sure", changed && confidence >= (threshold ?? 0));
   find("confidence-fill").style.width = `${100 * confidence}%`;
 }
 
-function renderAlternatives({ record, chosen, sent, oneOnly }, choose) {
-  // What is kept back has the confidence of the proposal, not of the utterance as it is.
-  const known = ({ rewrite, confidence }) =>
-    typeof confidence === "number" && !(record.reason === "unsure" && rewrite === sent.utterance);
-  const listed = record.alternatives ?? [];
+function renderAlternatives(answer, choose) {
+  const { record, sent, oneOnly } = answer;
+  const listed = record.alternatives ?? []; // the most confident first, the unchanged utterance among them
   const several = listed.length > 1;
   find("others").hidden = typeof record.confidence !== "number";
   find("more").hidden = oneOnly || listed.length > 0;
@@ -82,11 +90,11 @@ function renderAlternatives({ record, chosen, sent, oneOnly }, choose) {
   const rows = listed.map((alternative, index) => {
     const button = make("button", "alternative");
     button.type = "button";
-    button.setAttribute("aria-pressed", String(index === chosen));
+    button.setAttribute("aria-pressed", String(alternative.rewrite === shown(answer).rewrite));
     const text = make("span", "text", alternative.rewrite);
     text.dir = "auto";
     if (alternative.rewrite === sent.utterance) text.append(make("span", "hint same", say("asItIs")));
-    button.append(text, make("span", "hint", known(alternative) ? alternative.confidence.toFixed(2) : ""));
+    button.append(text, make("span", "hint", alternative.confidence?.toFixed(2) ?? ""));
     button.addEventListener("click", () => choose(index));
     const item = make("li");
     item.append(button);

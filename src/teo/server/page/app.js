@@ -96,9 +96,13 @@ function renderSamples() {
 
 function body() {
   const filled = { history: state.turns.slice(0, -1).filter((turn) => turn.trim()), utterance: state.turns.at(-1) };
-  if (!find("own-threshold").checked) filled.min_confidence = Number(find("threshold").value);
-  return filled;
+  const { threshold, prefer } = state.health ?? {};
+  const isDefault = preference() === "balanced" && threshold === prefer?.balanced;
+  return isDefault ? filled : { ...filled, prefer: preference() };
 }
+
+/** The named threshold that is chosen. */
+const preference = () => find("prefer").querySelector("input:checked").value;
 
 function dialogueChanged() {
   renderSnippet();
@@ -118,7 +122,11 @@ async function send({ anyway = false, several = false } = {}) {
   const headers = { "Content-Type": "application/json" };
   const withToken = find("token").value !== "";
   if (withToken) headers.Authorization = `Bearer ${find("token").value}`;
-  const sent = { ...asked, ...(anyway && { min_confidence: 0 }), ...(several && { n_best: SEVERAL }) };
+  const sent = { ...asked, ...(several && { n_best: SEVERAL }) };
+  if (anyway) {
+    delete sent.prefer; // a request has one threshold
+    sent.min_confidence = 0;
+  }
   find("busy").textContent = say("working");
   const started = performance.now();
   try {
@@ -130,7 +138,7 @@ async function send({ anyway = false, several = false } = {}) {
     if (request.signal.aborted) return;
     if (response.ok && typeof record?.rewrite === "string") {
       const timing = response.headers.get("Server-Timing") ?? "";
-      show({ record, sent: asked, asked: JSON.stringify(asked), anyway, chosen: 0, milliseconds, timing });
+      show({ record, sent: asked, asked: JSON.stringify(asked), anyway, chosen: null, milliseconds, timing });
     } else {
       fail({ status: response.status, problem: record, withToken });
     }
@@ -192,8 +200,8 @@ function renderResult() {
   find("announce").textContent = "";
   if (state.failure) renderFailure(find("error"), state.failure);
   if (!state.answer) return;
-  const { sent } = state.answer;
-  renderAnswer(state.answer, sent.min_confidence ?? ownThreshold([...sent.history, sent.utterance]), (chosen) => {
+  const threshold = state.health?.prefer[state.answer.sent.prefer ?? "balanced"];
+  renderAnswer(state.answer, threshold, (chosen) => {
     state.answer.chosen = chosen;
     renderResult();
     dialogueChanged();
@@ -219,13 +227,6 @@ function chooseForm(tab) {
 
 // ---- the rest of the page ----
 
-const CJK = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
-
-function ownThreshold(turns) {
-  if (!state.health) return undefined;
-  return state.health.thresholds[turns.some((turn) => CJK.test(turn)) ? "zh" : "en"] ?? state.health.threshold;
-}
-
 function renderServed() {
   if (!state.health) return;
   find("served").textContent = say("served", state.health);
@@ -234,10 +235,10 @@ function renderServed() {
   const proposed = TWO_STAGES.has(state.health.variant) ? "stageOne" : "operations";
   find("operations-name").dataset.i18n = proposed;
   find("operations-name").textContent = say(proposed);
-  const named = Object.entries(state.health.thresholds).map(([language, value]) => `${language} ${value.toFixed(2)}`);
-  find("own-threshold-text").textContent = say("ownThresholdIs", {
-    value: named.length ? named.join(", ") : state.health.threshold.toFixed(2),
-  });
+  for (const element of document.querySelectorAll("[data-prefer]")) {
+    const value = state.health.prefer[element.dataset.prefer].toFixed(2);
+    element.textContent = say("preferFrom", { text: say(element.dataset.i18n), value });
+  }
 }
 
 function chooseLanguage(language) {
@@ -286,14 +287,7 @@ function listen() {
     dialogueChanged();
     find("turn-0").focus();
   });
-  find("own-threshold").addEventListener("change", (event) => {
-    find("threshold").disabled = event.target.checked;
-    dialogueChanged();
-  });
-  find("threshold").addEventListener("input", (event) => {
-    find("threshold-value").textContent = Number(event.target.value).toFixed(2);
-    dialogueChanged();
-  });
+  find("prefer").addEventListener("change", dialogueChanged);
   explainEdits(find("text"), () => ({ record: shown(state.answer), sent: state.answer.sent }));
   copyWithoutStruck(find("text"));
   find("token").value = recall("teo.token", "session") ?? "";

@@ -8,13 +8,13 @@ const quotePython = (text) =>
 
 function python(body) {
   const history = body.history.map((turn) => `        ${quotePython(turn)},\n`).join("");
-  const confidence = "min_confidence" in body ? `    min_confidence=${body.min_confidence},\n` : "";
+  const prefer = "prefer" in body ? `    prefer=${quotePython(body.prefer)},\n` : "";
   return (
     "from teo import Rewriter\n\n" +
     "rewriter = Rewriter.from_pretrained()\n" +
     "result = rewriter.rewrite(\n" +
     `    history=[\n${history}    ],\n` +
-    `    utterance=${quotePython(body.utterance)},\n${confidence})\n` +
+    `    utterance=${quotePython(body.utterance)},\n${prefer})\n` +
     "print(result.rewrite, result.confidence)\n"
   );
 }
