@@ -36,7 +36,7 @@ def llama_index_adapter(rewriter: Any, **options: Any) -> tuple[Any, Callable[[s
 
 def haystack_adapter(rewriter: Any, **options: Any) -> tuple[Any, Callable[[str], str]]:
     module = pytest.importorskip("teo.integrations.haystack", exc_type=InputError)
-    adapter = module.RewriteQuery(rewriter=rewriter, **options)
+    adapter = module.QueryRewriter(rewriter=rewriter, **options)
     return adapter, lambda question: str(adapter.run(question, HISTORY)["query"])
 
 
@@ -53,6 +53,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("make", EVERY_DOOR)
 @pytest.mark.parametrize(
     ("server", "reason"),
@@ -68,13 +69,14 @@ def test_a_server_that_is_down_or_hangs_lets_the_question_through(
     assert time.monotonic() - start < 3
     assert adapter.failures == 1
     (warning,) = warnings_in(caplog)
-    assert "the utterance is kept as given, the rewriter failed: " in warning
+    assert "the utterance is left unchanged, the rewriter failed: " in warning
     assert re.search(reason, warning), "the client's own time limit and the guard's end at the same time"
     assert QUESTION not in warning, "logs hold no text of users"
     ask(QUESTION)
     assert adapter.failures == 2
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("make", EVERY_DOOR)
 @pytest.mark.parametrize("server", ["down_server", "hanging_server"])
 def test_or_the_error_is_raised_where_that_is_the_setting(
@@ -122,7 +124,7 @@ def test_a_remote_rewriter_that_keeps_still_names_the_callers_mistakes(down_serv
     remote = RemoteRewriter(down_server, on_error="keep")
     with pytest.raises(InputError, match=r"history: expected a list of strings"):
         remote.rewrite("one turn", QUESTION)  # type: ignore[arg-type]
-    kept, wrong = remote.try_many([{"utterance": QUESTION}, {"utterance": 3}])
+    kept, wrong = remote.try_many([{"history": [], "utterance": QUESTION}, {"utterance": 3}])
     assert str(kept) == QUESTION
     assert isinstance(wrong, InputError)
     assert remote.failures == 1
@@ -178,7 +180,7 @@ def test_calls_that_hang_do_not_pile_up() -> None:
     for _ in range(MOST_ABANDONED):
         with pytest.raises(SlowError, match=r"no answer within 0\.02 s"):
             guard.within(hang)
-    with pytest.raises(SlowError, match="earlier calls have not come back yet; the rewriter is not asked"):
+    with pytest.raises(SlowError, match="earlier calls have not come back yet; the rewriter is not called"):
         guard.within(hang)
     assert len(started) == MOST_ABANDONED
     release.set()

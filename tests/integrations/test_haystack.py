@@ -13,13 +13,13 @@ from fake_rewriter import FakeRewriter
 
 from teo.errors import InputError, MissingExtraError
 
-pytest.importorskip("haystack", reason="pip install 'teo[haystack]'")
+pytest.importorskip("haystack", reason="pip install 'teo-rewriter[haystack]'")
 
 from haystack import Pipeline, component
 from haystack.dataclasses import ChatMessage
 from haystack.utils import Secret
 
-from teo.integrations.haystack import RewriteQuery
+from teo.integrations.haystack import QueryRewriter
 
 HISTORY = [
     ChatMessage.from_system("Speak of Grace Hopper."),
@@ -46,7 +46,7 @@ class Echo:
         return {"asked": query}
 
 
-def build(rewrite: RewriteQuery) -> Pipeline:
+def build(rewrite: QueryRewriter) -> Pipeline:
     pipeline = Pipeline()
     for name, part in {"conversation": Conversation(), "rewrite": rewrite, "echo": Echo()}.items():
         pipeline.add_component(name, part)
@@ -56,7 +56,7 @@ def build(rewrite: RewriteQuery) -> Pipeline:
 
 
 def test_it_stands_in_a_pipeline_between_a_conversation_and_a_retriever(rewriter: FakeRewriter) -> None:
-    found = build(RewriteQuery(rewriter=rewriter)).run(
+    found = build(QueryRewriter(rewriter=rewriter)).run(
         {"conversation": {"user": "Someone"}, "rewrite": {"query": "is he here?"}}, include_outputs_from={"rewrite"}
     )
     assert found["echo"]["asked"] == found["rewrite"]["query"] == "is Ada Lovelace here?"
@@ -68,22 +68,22 @@ def test_it_stands_in_a_pipeline_between_a_conversation_and_a_retriever(rewriter
     "history", [HISTORY, ["I met Ada Lovelace."], ["Hm.", HISTORY[1]]], ids=["messages", "strings", "both"]
 )
 def test_messages_and_strings_are_turns(rewriter: FakeRewriter, history: list[Any]) -> None:
-    assert RewriteQuery(rewriter=rewriter).run("is he?", history)["query"] == "is Ada Lovelace?"
+    assert QueryRewriter(rewriter=rewriter).run("is he?", history)["query"] == "is Ada Lovelace?"
 
 
 def test_without_a_history_the_question_stays(rewriter: FakeRewriter) -> None:
-    assert RewriteQuery(rewriter=rewriter).run("is he?")["query"] == "is he?"
+    assert QueryRewriter(rewriter=rewriter).run("is he?")["query"] == "is he?"
 
 
 def test_it_runs_without_blocking_the_event_loop(rewriter: FakeRewriter) -> None:
-    found = asyncio.run(RewriteQuery(rewriter=rewriter).run_async("is he?", HISTORY))
+    found = asyncio.run(QueryRewriter(rewriter=rewriter).run_async("is he?", HISTORY))
     assert found["query"] == "is Ada Lovelace?"
     assert "MainThread" not in rewriter.threads
 
 
 def test_the_threshold_and_the_view_of_each_rewrite_are_options(rewriter: FakeRewriter) -> None:
     seen: list[str] = []
-    adapter = RewriteQuery(
+    adapter = QueryRewriter(
         rewriter=rewriter, min_confidence=0.1, on_rewrite=lambda dialogue, result: seen.append(result.operations)
     )
     assert adapter.run("maybe he", HISTORY)["query"] == "maybe Ada Lovelace"
@@ -95,7 +95,7 @@ def test_a_pipeline_is_saved_and_loaded(live_server: Callable[..., Any], monkeyp
     with live_server(token="secret") as url:
         pipeline = Pipeline()
         token = Secret.from_env_var("TEO_TEST_TOKEN")
-        pipeline.add_component("rewrite", RewriteQuery(url=url, token=token, min_confidence=0.1, timeout=20.0))
+        pipeline.add_component("rewrite", QueryRewriter(url=url, token=token, min_confidence=0.1, timeout=20.0))
         saved = pipeline.dumps()
         assert "secret" not in saved
         # From version 3 on, Haystack loads components of others only where the caller allows it.
@@ -108,7 +108,7 @@ def test_a_pipeline_is_saved_and_loaded(live_server: Callable[..., Any], monkeyp
 
 
 def test_the_embedded_model_is_loaded_when_the_pipeline_is() -> None:
-    adapter = RewriteQuery()
+    adapter = QueryRewriter()
     assert adapter.to_dict()["init_parameters"]["model"] is None
     history = ["Did Marie Curie discover radium alone?", "No, together with Pierre Curie."]
     assert adapter.run("When did he die?", history)["query"] == "When did Pierre Curie die?"
@@ -117,7 +117,7 @@ def test_the_embedded_model_is_loaded_when_the_pipeline_is() -> None:
 
 def test_what_cannot_be_saved_is_said(rewriter: FakeRewriter) -> None:
     with pytest.raises(InputError, match="rewriter, on_rewrite: cannot be saved with a pipeline; give the component"):
-        RewriteQuery(rewriter=rewriter).to_dict()
+        QueryRewriter(rewriter=rewriter).to_dict()
 
 
 @pytest.mark.parametrize(
@@ -126,12 +126,12 @@ def test_what_cannot_be_saved_is_said(rewriter: FakeRewriter) -> None:
         (lambda adapter: adapter.run(3), "query: expected a string, found a int"),
         (lambda adapter: adapter.run("x", "user: hi"), "history: expected a list of messages, found a str"),
         (lambda adapter: adapter.run("x", [{}]), "history[0]: expected a ChatMessage or a string, found a dict"),
-        (lambda _: RewriteQuery("m", url="http://x"), "model: expected at most one of model, url and rewriter"),
+        (lambda _: QueryRewriter("m", url="http://x"), "model: expected at most one of model, url and rewriter"),
     ],
 )
 def test_bad_input_is_named(rewriter: FakeRewriter, call: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        call(RewriteQuery(rewriter=rewriter))
+        call(QueryRewriter(rewriter=rewriter))
     assert str(caught.value).startswith(message)
 
 
@@ -140,10 +140,10 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "teo.integrations.haystack")
     with pytest.raises(MissingExtraError) as caught:
         importlib.import_module("teo.integrations.haystack")
-    assert str(caught.value).endswith("which is not installed: pip install 'teo[haystack]'")
+    assert str(caught.value).endswith("which is not installed: pip install 'teo-rewriter[haystack]'")
 
 
 def test_the_example_finds_what_was_meant(example: Callable[[str], Any], rewriter: FakeRewriter, capsys: Any) -> None:
     module = example("haystack_pipeline")
-    assert module.main(RewriteQuery(rewriter=rewriter))[0].content.startswith("Pierre Curie died in Paris")
+    assert module.main(QueryRewriter(rewriter=rewriter))[0].content.startswith("Pierre Curie died in Paris")
     assert "'When did he die?' -> 'When did Pierre Curie die?'" in capsys.readouterr().out

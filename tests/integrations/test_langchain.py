@@ -13,10 +13,11 @@ from fake_rewriter import FakeRewriter
 
 from teo.errors import InputError, MissingExtraError
 
-pytest.importorskip("langchain_core", reason="pip install 'teo[langchain]'")
+pytest.importorskip("langchain_core", reason="pip install 'teo-rewriter[langchain]'")
 
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 
@@ -45,6 +46,33 @@ def test_every_form_of_a_chat_history_is_read(rewriter: FakeRewriter, history: l
 @pytest.mark.parametrize("given", [{"input": "is he?"}, {"input": "is he?", "chat_history": []}])
 def test_without_a_history_the_question_stays(rewriter: FakeRewriter, given: dict[str, Any]) -> None:
     assert RewriteQuery(rewriter).invoke(given) == "is he?"
+
+
+PICTURE = HumanMessage([{"type": "image_url", "image_url": "x"}])
+STATE = [PICTURE, *HISTORY, ToolMessage("Alan Turing", tool_call_id="1"), HumanMessage("is he here?")]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"messages": STATE},
+        {"messages": [("human", "I met Ada Lovelace."), ("ai", "Good."), ("human", "is he here?")], "documents": []},
+        STATE,
+        tuple(STATE),
+        ChatPromptValue(messages=STATE),
+        {"input": "is he here?", "chat_history": HISTORY, "messages": []},
+    ],
+    ids=["a graph's state", "pairs", "a list", "a tuple", "a prompt", "the input comes first"],
+)
+def test_messages_are_a_question_and_its_history(rewriter: FakeRewriter, given: Any) -> None:
+    assert RewriteQuery(rewriter).invoke(given) == "is Ada Lovelace here?"
+
+
+def test_a_state_may_have_its_messages_under_another_name(rewriter: FakeRewriter) -> None:
+    runnable = RewriteQuery(rewriter, messages_key="chat")
+    assert runnable.invoke({"chat": STATE}) == "is Ada Lovelace here?"
+    with pytest.raises(InputError, match=r"or \{'chat': \[...\]\}; found the keys messages"):
+        runnable.invoke({"messages": STATE})
 
 
 def test_a_batch_is_one_call_of_the_model_in_order(rewriter: FakeRewriter) -> None:
@@ -106,8 +134,15 @@ def test_a_retriever_is_asked_with_the_rewritten_question(rewriter: FakeRewriter
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("is he?", "input: expected a dictionary with a string here, such as {'input': '...'}"),
+        ("is he?", "input: expected a dictionary with a string here, such as {'input': '...'}, or messages: a list"),
         ({"chat_history": []}, "input: expected a dictionary with a string here"),
+        ({"messages": "is he?"}, "messages: expected a list of messages, found a str"),
+        ({"messages": []}, "messages: expected at least one message, found none"),
+        ([HumanMessage("a"), AIMessage("b")], "messages[1]: expected the user's message at the end"),
+        (
+            [HumanMessage([{"type": "image_url", "image_url": "x"}])],
+            "messages[0].content: expected text, found none",
+        ),
         ({"input": "x", "chat_history": "Human: hi"}, "chat_history: expected a list of messages, found a str"),
     ],
 )
@@ -122,7 +157,7 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "teo.integrations.langchain")
     with pytest.raises(MissingExtraError) as caught:
         importlib.import_module("teo.integrations.langchain")
-    assert str(caught.value).endswith("which is not installed: pip install 'teo[langchain]'")
+    assert str(caught.value).endswith("which is not installed: pip install 'teo-rewriter[langchain]'")
 
 
 def test_the_example_finds_what_was_meant(example: Callable[[str], Any], rewriter: FakeRewriter, capsys: Any) -> None:

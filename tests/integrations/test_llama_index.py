@@ -12,7 +12,7 @@ from fake_rewriter import FakeRewriter
 
 from teo.errors import InputError, MissingExtraError
 
-pytest.importorskip("llama_index.core", reason="pip install 'teo[llama-index]'")
+pytest.importorskip("llama_index.core", reason="pip install 'teo-rewriter[llama-index]'")
 
 from llama_index.core.llms import ChatMessage
 from llama_index.core.query_engine import CustomQueryEngine, TransformQueryEngine
@@ -88,7 +88,7 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "teo.integrations.llama_index")
     with pytest.raises(MissingExtraError) as caught:
         importlib.import_module("teo.integrations.llama_index")
-    assert str(caught.value).endswith("which is not installed: pip install 'teo[llama-index]'")
+    assert str(caught.value).endswith("which is not installed: pip install 'teo-rewriter[llama-index]'")
 
 
 def test_the_example_finds_what_was_meant(example: Callable[[str], Any], rewriter: FakeRewriter) -> None:

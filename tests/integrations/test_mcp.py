@@ -19,7 +19,7 @@ from teo.errors import InputError, MissingExtraError
 from teo.result import Rewrite
 from teo.rewriter import Rewriter
 
-pytest.importorskip("mcp_types", reason="pip install 'teo[mcp]'")
+pytest.importorskip("mcp_types", reason="pip install 'teo-rewriter[mcp]'")
 
 from mcp import Client, StdioServerParameters
 
@@ -52,6 +52,7 @@ def talk(server: Any, conversation: Callable[[Client], Awaitable[Any]], **option
     return asyncio.run(asyncio.wait_for(run(), 60))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_starts_the_command_and_gets_text_and_record(mode: str) -> None:
     async def conversation(client: Client) -> Any:
@@ -78,10 +79,12 @@ def test_it_may_stand_before_a_running_server(live_server: Callable[..., Any], m
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "utterance: missing; a row is"),
+        ({}, "utterance: missing; found no keys; a row is"),
+        ({"utterance": "x"}, "history: missing; found utterance; a row is"),
+        ({"messages": [{"role": "assistant", "content": "x"}]}, "messages[0]: expected the user's message at the end"),
         ({"utterance": 3}, "utterance: expected a string, found a number"),
         ({**CURIE, **CHAT}, "messages: expected either messages or history and utterance, found both"),
-        ({**CURIE, "model": "x"}, "model: unknown argument; expected history, utterance, messages, min_confidence"),
+        ({**CURIE, "model": "x"}, "model: unknown argument; expected history, utterance, messages, prefer"),
         ({**CURIE, "min_confidence": "high"}, "min_confidence: expected a number, found 'high'"),
         ({**CURIE, "n_best": 2.5}, "n_best: expected a whole number, found 2.5"),
         ({**CURIE, "n_best": True}, "n_best: expected a whole number, found True"),
@@ -109,7 +112,7 @@ def test_a_model_that_breaks_does_not_tell_a_users_words(rewriter: FakeRewriter)
 
     broken, after = talk(create_server(rewriter), conversation)
     assert broken.is_error
-    assert broken.content[0].text == "the rewriter failed (RuntimeError); the server goes on"
+    assert broken.content[0].text == "the rewriter failed (RuntimeError); the server is still running"
     assert after.content[0].text == "When did Pierre Curie die?"
 
 
@@ -117,6 +120,8 @@ def test_options_reach_the_model_and_null_is_nothing(rewriter: FakeRewriter) -> 
     maybe = {"history": ["I met Ada Lovelace."], "utterance": "maybe he", "messages": None, "n_best": None}
     assert call_rewriter(rewriter, maybe).rewrite == "maybe he"
     assert call_rewriter(rewriter, {**maybe, "min_confidence": 0.1}).rewrite == "maybe Ada Lovelace"
+    assert call_rewriter(rewriter, {**maybe, "history": None}).reason == "no-history"
+    assert call_rewriter(rewriter, {**CHAT, "history": None, "utterance": None}).changed
     several = call_rewriter(Rewriter.from_pretrained(threads=1), {**CURIE, "n_best": 3})
     assert len(several.alternatives) > 1
 
@@ -135,6 +140,7 @@ def test_the_record_is_described_key_by_key() -> None:
     jsonschema.validate({**record, "confidence": None, "reason": "no-history"}, OUTPUT_SCHEMA)
 
 
+@pytest.mark.process
 def test_stdout_carries_the_protocol_alone_and_the_end_of_stdin_ends_it() -> None:
     hello = {
         "jsonrpc": "2.0",
@@ -159,6 +165,7 @@ def test_stdout_carries_the_protocol_alone_and_the_end_of_stdin_ends_it() -> Non
     assert done.returncode == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -186,10 +193,11 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "teo.integrations.mcp")
     with pytest.raises(MissingExtraError) as caught:
         importlib.import_module("teo.integrations.mcp")
-    assert str(caught.value).endswith("which is not installed: pip install 'teo[mcp]'")
+    assert str(caught.value).endswith("which is not installed: pip install 'teo-rewriter[mcp]'")
     assert isinstance(caught.value, InputError)
 
 
+@pytest.mark.process
 def test_the_example_calls_the_tool(example: Callable[[str], Any], monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setenv("PYTHONPATH", SOURCE)
     record = asyncio.run(example("mcp_client").call(["--threads", "1"]))

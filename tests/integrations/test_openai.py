@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-openai = pytest.importorskip("openai", reason="pip install 'teo[openai]'")
+openai = pytest.importorskip("openai", reason="pip install openai")
 
 MESSAGES = [{"role": "user", "content": "I met Ada Lovelace."}, {"role": "user", "content": "maybe he"}]
 

@@ -59,10 +59,19 @@ def scripted() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
     answers: list[tuple[int, bytes]] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.headers["Content-Length"] = self.headers.get("Content-Length", "0")
+            self.do_POST()
+
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            status, body = answers.pop(0)
+            status, body, *location = answers.pop(0)
+            if status == 0:  # the worker dies
+                self.close_connection = True
+                return
             self.send_response(status)
+            for address in location:
+                self.send_header("Location", address)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -77,6 +86,7 @@ def scripted() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
     server.server_close()
 
 
+@pytest.mark.process
 def test_a_busy_server_is_asked_again(scripted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     url, answers = scripted
     waits: list[float] = []
@@ -91,6 +101,50 @@ def test_a_busy_server_is_asked_again(scripted: Any, monkeypatch: pytest.MonkeyP
     assert answers == []
 
 
+@pytest.mark.process
+def test_a_connection_that_ends_before_the_answer_is_tried_once_more(scripted: Any) -> None:
+    url, answers = scripted
+    record = json.dumps({"items": [FakeRewriter().rewrite(HISTORY, "is he?").to_dict()]}).encode()
+    answers += [(0, b""), (200, record)]
+    assert RemoteRewriter(url).rewrite(HISTORY, "is he?").rewrite == "is Ben Affleck?"
+    answers += [(0, b""), (0, b""), (200, record)]
+    with pytest.raises(RemoteError, match="cannot be reached"):
+        RemoteRewriter(url).rewrite(HISTORY, "is he?")
+    assert len(answers) == 1, "once, not for ever"
+
+
+@pytest.mark.process
+def test_a_redirect_is_refused_and_the_token_goes_nowhere_else(scripted: Any) -> None:
+    url, answers = scripted
+    evil = json.dumps({"items": [FakeRewriter().rewrite(HISTORY, "is he?").to_dict()]}).encode()
+    for status in (301, 302, 303, 307, 308):
+        answers += [(status, b"", f"{url}/elsewhere"), (200, evil)]
+        with pytest.raises(RemoteError, match=f"status {status}: the server redirects elsewhere"):
+            RemoteRewriter(url, token="secret").rewrite(HISTORY, "is he?")
+        assert answers.pop() == (200, evil), "nothing was sent there"
+
+
+def test_speakers_travel(live_server: Callable[..., Any], rewriter: FakeRewriter) -> None:
+    turns = [
+        {"role": "user", "content": HISTORY[0]},
+        {"role": "assistant", "content": HISTORY[1]},
+        {"role": "user", "content": "is he?"},
+    ]
+    with live_server(rewriter) as url:
+        RemoteRewriter(url).rewrite(messages=turns)
+        RemoteRewriter(url).rewrite(HISTORY, "is he?")
+    assert [batch[0].speakers for batch in rewriter.batches] == [("user", "assistant", "user"), None]
+
+
+def test_a_batch_with_refused_dialogues_is_sent_once(live_server: Callable[..., Any], rewriter: FakeRewriter) -> None:
+    rows = [{"history": ["x"] * (60 if k % 2 else 3), "utterance": f"is he {k}?"} for k in range(32)]
+    with live_server(rewriter, window_ms=200) as url:
+        answers = RemoteRewriter(url).try_many(rows, 32, truncation="error")
+    assert sum(map(len, rewriter.batches)) == 32, "each dialogue was rewritten once"
+    assert [isinstance(answer, InputError) for answer in answers] == [False, True] * 16
+
+
+@pytest.mark.process
 def test_an_answer_of_another_kind_is_refused(scripted: Any) -> None:
     url, answers = scripted
     answers += [(200, b'{"items": []}'), (200, b"[]"), (200, b"no json"), (502, b"<html>")]
@@ -128,9 +182,10 @@ def test_a_batch_too_large_for_one_request_is_sent_in_parts(live_server: Callabl
 
 def test_a_refusal_of_an_option_is_raised_for_all(live_server: Callable[..., Any]) -> None:
     with live_server() as url, pytest.raises(InputError, match="min_confidence: "):
-        RemoteRewriter(url).try_many([{"utterance": "is he?"}] * 2, min_confidence=-1)
+        RemoteRewriter(url).try_many([{"history": [], "utterance": "is he?"}] * 2, min_confidence=-1)
 
 
+@pytest.mark.process
 def test_a_server_without_a_field_says_which(scripted_state: Any) -> None:
     url, state = scripted_state
     state |= {"model": "m", "source_limit": 512}

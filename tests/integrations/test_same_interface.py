@@ -33,7 +33,7 @@ ROWS: list[Any] = [
     {"history": CURIE, "utterance": "When did he die?"},
     Dialogue(tuple(DUNE), "When was he born?"),
     {"messages": CHAT, "id": "a row's other keys do no harm"},
-    {"utterance": "When was he born?"},
+    {"history": None, "utterance": "When was he born?"},
     {"history": LONG, "utterance": "Was he there?"},
 ]
 BAD_ROWS: list[Any] = [
@@ -41,6 +41,7 @@ BAD_ROWS: list[Any] = [
     {"history": "not a list", "utterance": "x"},
     {"messages": []},
     {"history": ["x"]},
+    {"context": ["x"], "utterance": "y"},
     [],
     ROWS[1],
 ]
@@ -88,7 +89,6 @@ CALLS = {
     "name": Call(lambda r: r.name),
     "variant": Call(lambda r: r.variant),
     "threshold": Call(lambda r: r.threshold),
-    "thresholds": Call(lambda r: r.thresholds),
     "source limit": Call(lambda r: r.source_limit, needs="source_limit"),
     "n best": Call(lambda r: r.rewrite(CURIE, "When did he die?", n_best=3), needs="n_best"),
     "n best of many": Call(lambda r: r.rewrite_many(ROWS, n_best=2), needs="n_best"),
@@ -137,6 +137,7 @@ def test_a_call_gives_the_same_here_and_there(name: str, local: Rewriter, url: s
     assert outcome(call, RemoteRewriter(url)) == outcome(call, local)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", [name for name, call in CALLS.items() if call.needs and not call.own_words])
 def test_what_a_server_may_lack_is_spoken_as_the_interface_has_it(
     name: str, local: Rewriter, smallest_server: Callable[[Any], str]
@@ -181,7 +182,7 @@ def smallest_server() -> Iterator[Callable[[Any], str]]:
         server.server_close()
 
 
-INTERFACE = ["rewrite", "arewrite", "rewrite_many", "try_many", "name", "variant", "threshold", "thresholds"]
+INTERFACE = ["rewrite", "arewrite", "rewrite_many", "try_many", "name", "variant", "threshold"]
 
 
 @pytest.mark.parametrize("name", [*INTERFACE, "source_limit"])

@@ -1,36 +1,43 @@
-"""What every adapter shares: how it reads a conversation, and how it asks a rewriter, wherever that runs."""
+"""What every adapter shares: how it reads a conversation, and how it calls a rewriter."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from teo.decision import Prefer, choose_threshold
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
 from teo.integrations.guard import Guard, OnError
 from teo.result import Rewrite
 
 OnRewrite = Callable[[Dialogue, Rewrite], None]
-"""Called with every dialogue and what became of it, so that a rewrite is never hidden."""
+"""Called with every dialogue and its rewrite, so that no rewrite is hidden."""
 
 
 class AnyRewriter(Protocol):
     """A rewriter: `teo.Rewriter` in this process, or `RemoteRewriter` for a server."""
 
     def try_many(
-        self, dialogues: Sequence[Dialogue], batch_size: int = 32, *, min_confidence: float | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        batch_size: int = 32,
+        *,
+        prefer: Prefer | None = None,
+        min_confidence: float | None = None,
     ) -> list[Rewrite | TeoError]:
-        """Return a rewrite for each dialogue, or its error in its place."""
+        """Return a rewrite for each dialogue, or its error."""
 
 
 class AdaptedRewriter:
-    """A rewriter as an adapter asks it, with the adapter's settings."""
+    """A rewriter with the settings of an adapter."""
 
     def __init__(
         self,
         adapter: str,
         rewriter: AnyRewriter,
         *,
+        prefer: Prefer | None,
         min_confidence: float | None,
         on_rewrite: OnRewrite | None,
         on_error: OnError,
@@ -39,18 +46,20 @@ class AdaptedRewriter:
         """Refuse settings that cannot be used: later they would pass for failures of the rewriter."""
         if not callable(getattr(rewriter, "try_many", None)):
             raise InputError(f"rewriter: expected a Rewriter or a RemoteRewriter, found a {type(rewriter).__name__}")
-        if min_confidence is not None and not (isinstance(min_confidence, int | float) and 0 <= min_confidence <= 1):
-            raise InputError(f"min_confidence: expected 0 to 1, found {min_confidence!r}")
-        self._rewriter, self._min_confidence, self._on_rewrite = rewriter, min_confidence, on_rewrite
+        choose_threshold(min_confidence, prefer)
+        # What these adapters rewrite goes to a retriever.
+        prefer = "search" if prefer is None and min_confidence is None else prefer
+        self._rewriter, self._on_rewrite = rewriter, on_rewrite
+        self._options: dict[str, Any] = {"prefer": prefer, "min_confidence": min_confidence}
         self._guard = Guard(adapter, on_error, timeout)
 
     @property
     def failures(self) -> int:
-        """How many utterances went through as they were because the rewriter failed."""
+        """How many utterances went through unchanged because the rewriter failed."""
         return self._guard.failures
 
     def rewrite_all(self, dialogues: Sequence[Dialogue]) -> list[Rewrite]:
-        """Return the rewrites, in order, each told to `on_rewrite`."""
+        """Return the rewrites, in order; `on_rewrite` is called with each."""
         results = []
         for answer in self._guard.answer(dialogues, self._ask):
             if isinstance(answer, TeoError):
@@ -62,7 +71,7 @@ class AdaptedRewriter:
         return results
 
     def _ask(self, dialogues: Sequence[Dialogue]) -> list[Rewrite | TeoError]:
-        return self._rewriter.try_many(dialogues, min_confidence=self._min_confidence)
+        return self._rewriter.try_many(dialogues, **self._options)
 
 
 def read_conversation(

@@ -1,4 +1,4 @@
-"""What happens when a rewriter is down or slow: the utterance goes through as it is, or the error does.
+"""What happens when a rewriter is down or slow: the utterance goes through unchanged, or the error is raised.
 
 A rewriter stands before something that matters more, such as a search. Whoever sets `on_error="keep"` prefers the
 user's own words to no answer at all. `timeout` is the longest that a call may take, whatever the rewriter does.
@@ -20,7 +20,7 @@ from teo.result import Rewrite
 
 OnError = Literal["keep", "raise"]
 Ask = Callable[[Sequence[Dialogue]], list[Rewrite | TeoError]]
-"""Gives a rewrite for each dialogue, or its error in its place."""
+"""Gives a rewrite for each dialogue, or its error."""
 
 MOST_ABANDONED = 8
 """Calls out of time that may still run; Python cannot stop a thread, and more of them would only add to the load."""
@@ -65,11 +65,11 @@ class Guard:
 
     @property
     def failures(self) -> int:
-        """How many utterances went through as they were because the rewriter failed."""
+        """How many utterances went through unchanged because the rewriter failed."""
         return self._failures
 
     def answer(self, dialogues: Sequence[Dialogue], ask: Ask) -> list[Rewrite | TeoError]:
-        """Return what `ask` answers; with `keep`, dialogues that it fails on are kept, counted and logged."""
+        """Return what `ask` answers; with `keep`, failed dialogues come back unchanged, counted and logged."""
         try:
             answers = self.within(partial(ask, dialogues))
         except self._catches as error:
@@ -87,11 +87,11 @@ class Guard:
         ]
 
     def within(self, call: Callable[[], _T]) -> _T:
-        """Return what a call returns, unless it takes longer than the timeout; it then runs on, unheard."""
+        """Return what a call returns, unless it takes longer than the timeout; it then runs on in the background."""
         if self._timeout is None:
             return call()
         if self._abandoned >= MOST_ABANDONED:
-            raise self._slow(f"{self._abandoned} earlier calls have not come back yet; the rewriter is not asked")
+            raise self._slow(f"{self._abandoned} earlier calls have not come back yet; the rewriter is not called")
         future: Future[_T] = Future()
         context = copy_context()
 
@@ -121,7 +121,7 @@ class Guard:
         # The message of an error that is not ours may quote a user.
         reason = str(error) if isinstance(error, TeoError) else type(error).__name__
         what = "the utterance is" if utterances == 1 else f"{utterances} utterances are"
-        _logger.warning("%s: %s kept as given, the rewriter failed: %s", self._caller, what, reason)
+        _logger.warning("%s: %s left unchanged, the rewriter failed: %s", self._caller, what, reason)
 
 
 def _kept(dialogue: Dialogue) -> Rewrite:

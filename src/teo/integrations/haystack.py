@@ -1,4 +1,4 @@
-"""Haystack: a component that makes a question standalone before a retriever is asked.
+"""Haystack: a component that makes a question standalone before a retriever gets it.
 
 Its settings are plain values, so that a pipeline with it can be saved as YAML and loaded again.
 """
@@ -7,6 +7,7 @@ Its settings are plain values, so that a pipeline with it can be saved as YAML a
 import asyncio
 from typing import Any, Union
 
+from teo.decision import Prefer
 from teo.dialogue import Dialogue
 from teo.errors import InputError, MissingExtraError
 from teo.integrations.conversation import AdaptedRewriter, AnyRewriter, OnRewrite, read_conversation
@@ -25,8 +26,8 @@ History = Union[list[ChatMessage], list[str], None]  # noqa: UP007
 
 
 @component
-class RewriteQuery:
-    """A component from a question and the messages before it to a question that stands alone.
+class QueryRewriter:
+    """A component from a question and the messages before it to a question that stands on its own.
 
     Inputs: `query`, and `history`, a list of ChatMessage or strings. Outputs: `query`, the rewritten question, and
     `record`, the whole record of the rewrite.
@@ -38,22 +39,25 @@ class RewriteQuery:
         *,
         url: str | None = None,
         token: Secret | None = None,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         on_error: OnError = "keep",
         timeout: float | None = None,
         rewriter: AnyRewriter | None = None,
         on_rewrite: OnRewrite | None = None,
     ) -> None:
-        """Take a model folder or hub id (the embedded model without it), or the `url` of a running `teo serve`.
+        """Take a model folder or hub id (by default the embedded model), or the `url` of a running `teo serve`.
 
-        When the rewriter fails or takes longer than `timeout` seconds, the question stays as it is;
-        `on_error="raise"` raises instead. A `rewriter` or `on_rewrite` of one's own cannot be saved with the pipeline.
+        When the rewriter fails or takes longer than `timeout` seconds, the question stays unchanged;
+        `on_error="raise"` raises instead. Since the question goes to a retriever, `prefer` is "search" unless it or
+        `min_confidence` is given. A `rewriter` or `on_rewrite` of one's own cannot be saved with the pipeline.
         """
         if sum(choice is not None for choice in (model, url, rewriter)) > 1:
             raise InputError("model: expected at most one of model, url and rewriter, found several")
         self._settings: dict[str, Any] = {
             "model": model,
             "url": url,
+            "prefer": prefer,
             "min_confidence": min_confidence,
             "on_error": on_error,
             "timeout": timeout,
@@ -65,7 +69,7 @@ class RewriteQuery:
 
     @property
     def failures(self) -> int:
-        """How many questions went through as they were because the rewriter failed."""
+        """How many questions went through unchanged because the rewriter failed."""
         return 0 if self._rewriter is None else self._rewriter.failures
 
     def warm_up(self) -> None:
@@ -75,8 +79,9 @@ class RewriteQuery:
     def _adapted(self) -> AdaptedRewriter:
         if self._rewriter is None:
             self._rewriter = AdaptedRewriter(
-                "teo.integrations.haystack.RewriteQuery",
+                "teo.integrations.haystack.QueryRewriter",
                 self._own or self._load(),
+                prefer=self._settings["prefer"],
                 min_confidence=self._settings["min_confidence"],
                 on_rewrite=self._on_rewrite,
                 on_error=self._settings["on_error"],
@@ -93,7 +98,7 @@ class RewriteQuery:
 
     @component.output_types(query=str, record=dict[str, Any])
     async def run_async(self, query: str, history: History = None) -> dict[str, Any]:
-        """Return what `run` does, from a thread, so that the event loop goes on."""
+        """Return what `run` does, from a thread, so that the event loop is not blocked."""
         return await asyncio.to_thread(self.run, query, history)
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,10 +110,10 @@ class RewriteQuery:
         return saved
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "RewriteQuery":
+    def from_dict(cls, data: dict[str, Any]) -> "QueryRewriter":
         """Return the component that was saved."""
         deserialize_secrets_inplace(data["init_parameters"], keys=["token"])
-        loaded: RewriteQuery = default_from_dict(cls, data)
+        loaded: QueryRewriter = default_from_dict(cls, data)
         return loaded
 
     def _load(self) -> AnyRewriter:

@@ -1,7 +1,8 @@
-"""LangChain: a Runnable that makes a question standalone, and a retriever that is asked with it.
+"""LangChain: a Runnable that makes a question standalone, and a retriever that gets it.
 
-Both take `{"input": ..., "chat_history": [...]}`, as LangChain's own history-aware chains do, so they fit in their
-place: one local call in milliseconds where those call a language model.
+Both take `{"input": ..., "chat_history": [...]}`, as LangChain's own history-aware chains do, so they can
+replace them: one local call in milliseconds instead of a call to a language model. They take LangGraph's state too,
+`{"messages": [...]}`, or the messages alone: the last one is the question.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from teo.decision import Prefer
 from teo.dialogue import Dialogue
 from teo.errors import InputError, MissingExtraError
 from teo.integrations.conversation import AdaptedRewriter, AnyRewriter, OnRewrite, read_conversation
@@ -23,8 +25,8 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("teo.integrations.langchain", str(error.name), "langchain") from error
 
 
-class RewriteQuery(Runnable[dict[str, Any], str]):
-    """A Runnable from a question and its chat history to a question that stands alone."""
+class RewriteQuery(Runnable[Any, str]):
+    """A Runnable from a question and its chat history, or from messages, to a question that stands on its own."""
 
     def __init__(
         self,
@@ -32,37 +34,41 @@ class RewriteQuery(Runnable[dict[str, Any], str]):
         *,
         input_key: str = "input",
         history_key: str = "chat_history",
+        messages_key: str = "messages",
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         on_rewrite: OnRewrite | None = None,
         on_error: OnError = "keep",
         timeout: float | None = None,
     ) -> None:
-        """Take a rewriter; when it fails or takes longer than `timeout` seconds, the question stays as it is.
+        """Take a rewriter; when it fails or takes longer than `timeout` seconds, the question stays unchanged.
 
-        `on_error="raise"` raises instead.
+        `on_error="raise"` raises instead. Since the question goes to a retriever, `prefer` is "search" unless it or
+        `min_confidence` is given.
         """
         self._rewriter = AdaptedRewriter(
             "teo.integrations.langchain.RewriteQuery",
             rewriter,
+            prefer=prefer,
             min_confidence=min_confidence,
             on_rewrite=on_rewrite,
             on_error=on_error,
             timeout=timeout,
         )
-        self._input_key, self._history_key = input_key, history_key
+        self._keys = input_key, history_key, messages_key
 
     @property
     def failures(self) -> int:
-        """How many questions went through as they were because the rewriter failed."""
+        """How many questions went through unchanged because the rewriter failed."""
         return self._rewriter.failures
 
-    def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **_: Any) -> str:  # noqa: A002
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> str:  # noqa: A002
         """Return the rewritten question."""
         return self._call_with_config(lambda value: self._rewrite([value])[0], input, config, run_type="chain")
 
     def batch(
         self,
-        inputs: list[dict[str, Any]],
+        inputs: list[Any],
         config: RunnableConfig | list[RunnableConfig] | None = None,
         *,
         return_exceptions: bool = False,
@@ -81,34 +87,40 @@ class RewriteQuery(Runnable[dict[str, Any], str]):
 
     async def abatch(
         self,
-        inputs: list[dict[str, Any]],
+        inputs: list[Any],
         config: RunnableConfig | list[RunnableConfig] | None = None,
         *,
         return_exceptions: bool = False,
         **_: Any,
     ) -> list[str]:
-        """Return what `batch` does, from a thread, so that the event loop goes on."""
+        """Return what `batch` does, from a thread, so that the event loop is not blocked."""
         return await run_in_executor(None, self.batch, inputs, config, return_exceptions=return_exceptions)
 
-    def _rewrite(self, inputs: Sequence[dict[str, Any]]) -> list[str]:
-        dialogues = [read_input(value, self._input_key, self._history_key) for value in inputs]
+    def _rewrite(self, inputs: Sequence[Any]) -> list[str]:
+        dialogues = [read_input(value, *self._keys) for value in inputs]
         return [result.rewrite for result in self._rewriter.rewrite_all(dialogues)]
 
 
 def rewriting_retriever(
     retriever: Runnable[str, list[Document]], rewriter: AnyRewriter, **options: Any
-) -> Runnable[dict[str, Any], list[Document]]:
-    """Return a retriever that takes a question and its chat history, and is asked with the rewritten question.
+) -> Runnable[Any, list[Document]]:
+    """Return a retriever that takes what `RewriteQuery` takes, and searches with the rewritten question.
 
     `options` are those of `RewriteQuery`.
     """
     return RewriteQuery(rewriter, **options) | retriever
 
 
-def read_input(value: object, input_key: str, history_key: str) -> Dialogue:
-    """Return the dialogue of a chain's input; what neither a person nor the model said is no turn."""
+def read_input(value: object, input_key: str, history_key: str, messages_key: str) -> Dialogue:
+    """Return the dialogue of a chain's input, or of messages; what neither a person nor the model said is no turn."""
+    messages = _find_messages(value, input_key, messages_key)
+    if messages is not None:
+        return Dialogue.from_messages(messages)
     if not isinstance(value, Mapping) or not isinstance(value.get(input_key), str):
-        raise InputError(f"{input_key}: expected a dictionary with a string here, such as {{'{input_key}': '...'}}")
+        raise InputError(
+            f"{input_key}: expected a dictionary with a string here, such as {{'{input_key}': '...'}}, "
+            f"or messages: a list of them or {{'{messages_key}': [...]}}; found {_describe(value)}"
+        )
     history = value.get(history_key) or []
     if isinstance(history, str) or not isinstance(history, Sequence):
         raise InputError(f"{history_key}: expected a list of messages, found a {type(history).__name__}")
@@ -119,6 +131,26 @@ def read_input(value: object, input_key: str, history_key: str) -> Dialogue:
         message_type=BaseMessage,
         read_message=lambda message: (_role(message), str(message.text)),
     )
+
+
+def _find_messages(value: object, input_key: str, messages_key: str) -> list[BaseMessage] | None:
+    """Return the messages of a list, a prompt value or a graph's state; None if the input is no such thing."""
+    if isinstance(value, Mapping):
+        found = None if input_key in value else value.get(messages_key)
+    else:
+        found = value if isinstance(value, list | tuple) else getattr(value, messages_key, None)
+    if found is None:
+        return None
+    if isinstance(found, str) or not isinstance(found, Sequence):
+        raise InputError(f"{messages_key}: expected a list of messages, found a {type(found).__name__}")
+    return convert_to_messages(found)
+
+
+def _describe(value: object) -> str:
+    """Return what an input is: the keys of a dictionary, or its type."""
+    if isinstance(value, Mapping):
+        return f"the keys {', '.join(map(str, value))}" if value else "no keys"
+    return f"a {type(value).__name__}"
 
 
 def _role(message: BaseMessage) -> str:

@@ -1,10 +1,11 @@
-"""LlamaIndex: a query transform that makes a question standalone before the index is asked."""
+"""LlamaIndex: a query transform that makes a question standalone before the index gets it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from teo.decision import Prefer
 from teo.dialogue import Dialogue
 from teo.errors import MissingExtraError
 from teo.integrations.conversation import AdaptedRewriter, AnyRewriter, OnRewrite, read_conversation
@@ -22,7 +23,7 @@ Turn = ChatMessage | str
 
 
 class RewriteTransform(BaseQueryTransform):
-    """A query transform from a question to one that stands alone.
+    """A query transform from a question to one that stands on its own.
 
     The turns before the question come from `history`, which is called for every query (`memory.get` fits), or from
     the transform's metadata: `transform.run("...", metadata={"chat_history": [...]})`.
@@ -33,18 +34,21 @@ class RewriteTransform(BaseQueryTransform):
         rewriter: AnyRewriter,
         history: Callable[[], Sequence[Turn]] | None = None,
         *,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         on_rewrite: OnRewrite | None = None,
         on_error: OnError = "keep",
         timeout: float | None = None,
     ) -> None:
-        """Take a rewriter; when it fails or takes longer than `timeout` seconds, the question stays as it is.
+        """Take a rewriter; when it fails or takes longer than `timeout` seconds, the question stays unchanged.
 
-        `on_error="raise"` raises instead.
+        `on_error="raise"` raises instead. Since the question goes to a retriever, `prefer` is "search" unless it or
+        `min_confidence` is given.
         """
         self._rewriter = AdaptedRewriter(
             "teo.integrations.llama_index.RewriteTransform",
             rewriter,
+            prefer=prefer,
             min_confidence=min_confidence,
             on_rewrite=on_rewrite,
             on_error=on_error,
@@ -54,7 +58,7 @@ class RewriteTransform(BaseQueryTransform):
 
     @property
     def failures(self) -> int:
-        """How many questions went through as they were because the rewriter failed."""
+        """How many questions went through unchanged because the rewriter failed."""
         return self._rewriter.failures
 
     def _get_prompts(self) -> PromptDictType:
@@ -70,7 +74,7 @@ class RewriteTransform(BaseQueryTransform):
         rewrite = self._rewriter.rewrite_all([read_dialogue(history, query_bundle.query_str)])[0].rewrite
         if rewrite == query_bundle.query_str:
             return query_bundle
-        # What was embedded for the question as asked does not fit the rewrite: it is embedded anew.
+        # The embedding of the original question does not fit the rewrite: it is made anew.
         return QueryBundle(query_str=rewrite, image_path=query_bundle.image_path, custom_embedding_strs=[rewrite])
 
 

@@ -1,7 +1,7 @@
 """Model Context Protocol: a server over stdio with one tool, `rewrite`, for assistants and agents that speak it.
 
 The tool answers with the rewrite as text and the whole record as structured content. What cannot be rewritten is the
-tool's error, in a sentence, so that the model that called it can mend the call.
+tool's error, in a sentence, so that the calling model can correct the call.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from teo.decision import PREFER, THRESHOLD, Prefer
 from teo.dialogue import Dialogue
 from teo.errors import InputError, MissingExtraError, TeoError
 from teo.result import Rewrite
@@ -29,7 +30,7 @@ _ABOUT = (
     "Complete the last utterance of a dialogue so that it can be understood on its own: pronouns are replaced and "
     "what was left out is filled in, with words of the dialogue. Use it before a search. English and Chinese. "
     "Give history and utterance, or messages, of which the last is rewritten. An utterance that is complete, or that "
-    "the model is not sure of, comes back as it is."
+    "the model is not sure of, comes back unchanged."
 )
 _TEXT = {"type": "string"}
 _OFFSET = {"type": "integer", "minimum": 0}
@@ -47,19 +48,31 @@ _EDITS = {
 INPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "history": {"type": "array", "items": _TEXT, "description": "The turns before the utterance, oldest first."},
+        "history": {
+            "type": "array",
+            "items": _TEXT,
+            "description": "The turns before the utterance, oldest first; [] if there are none.",
+        },
         "utterance": {"type": "string", "description": "The utterance to complete."},
         "messages": {
             "type": "array",
-            "description": "Instead of history and utterance: chat messages, the last of which is rewritten.",
+            "description": "Instead of history and utterance: chat messages; the last, the user's, is rewritten.",
             "items": {"type": "object", "properties": {"role": _TEXT, "content": {}}, "required": ["role"]},
+        },
+        "prefer": {
+            "enum": list(PREFER),
+            "description": "A named threshold: search, balanced (the default) or careful.",
         },
         "min_confidence": {
             "type": "number",
             **_SHARE,
-            "description": "Keep the utterance below this confidence; the model's own threshold by default.",
+            "description": f"Leave the utterance unchanged below this confidence; by default {THRESHOLD}.",
         },
-        "n_best": {"type": "integer", "minimum": 1, "description": "From 2 on: so many alternatives in the record."},
+        "n_best": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "From 2 on: how many alternatives to return.",
+        },
     },
     "additionalProperties": False,
 }
@@ -67,11 +80,11 @@ OUTPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "rewrite": _TEXT,
-        "changed": {"type": "boolean", "description": "False: the rewrite is the utterance, as given."},
+        "changed": {"type": "boolean", "description": "False: the rewrite is the utterance, unchanged."},
         "edits": _EDITS,
-        "operations": {"type": "string", "description": "What was proposed, also where the utterance was kept."},
-        "confidence": {"type": ["number", "null"], **_SHARE, "description": "Null where no model was asked."},
-        "reason": {"type": ["string", "null"], "description": "Why the utterance was kept."},
+        "operations": {"type": "string", "description": "What was proposed, even if the utterance is unchanged."},
+        "confidence": {"type": ["number", "null"], **_SHARE, "description": "Null if no model was called."},
+        "reason": {"type": ["string", "null"], "description": "Why the utterance is unchanged."},
         "truncated": {
             "type": "object",
             "description": "What the model did not read of the dialogue.",
@@ -95,10 +108,11 @@ class ToolRewriter(Protocol):
         dialogues: Sequence[Dialogue],
         batch_size: int = 32,
         *,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
-        """Return a rewrite for each dialogue, or its error in its place."""
+        """Return a rewrite for each dialogue, or its error."""
 
 
 def create_server(rewriter: ToolRewriter) -> Server[Any]:
@@ -125,21 +139,25 @@ def create_server(rewriter: ToolRewriter) -> Server[Any]:
         except Exception as error:
             # What a foreign error says may quote a user: the log on stderr has it, the caller does not.
             _logger.exception("the rewriter failed")
-            return _failed(f"the rewriter failed ({type(error).__name__}); the server goes on")
+            return _failed(f"the rewriter failed ({type(error).__name__}); the server is still running")
         return CallToolResult(content=[TextContent(text=result.rewrite)], structured_content=result.to_dict())
 
     return Server("teo", version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 def call_rewriter(rewriter: ToolRewriter, arguments: Mapping[str, Any]) -> Rewrite:
-    """Return the rewrite that the arguments of a call ask for."""
+    """Return the rewrite for the arguments of a call."""
     known = INPUT_SCHEMA["properties"]
     unknown = next((name for name in arguments if name not in known), None)
     if unknown is not None:
         raise InputError(f"{unknown}: unknown argument; expected {', '.join(known)}")
-    # An argument that is null is one that the caller left out: models often fill in every field.
-    present = {name: value for name, value in arguments.items() if value is not None}
-    options = {name: _number(name, present.pop(name)) for name in ("min_confidence", "n_best") if name in present}
+    # Models often fill in every field: an argument that is null was left out, and a history that is null is empty.
+    present = {name: value for name, value in arguments.items() if value is not None or name == "history"}
+    options: dict[str, Any] = {
+        name: _number(name, present.pop(name)) for name in ("min_confidence", "n_best") if name in present
+    }
+    if "prefer" in present:
+        options["prefer"] = present.pop("prefer")
     answer = rewriter.try_many([Dialogue.from_row(present)], **options)[0]
     if isinstance(answer, TeoError):
         raise answer

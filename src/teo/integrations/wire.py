@@ -1,10 +1,9 @@
-"""The wire to a `teo serve`: requests with their retries, records and refusals as the package's own values."""
+"""The connection to a `teo serve`: requests with their retries, records and refusals as the package's own values."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import re
 import time
 import urllib.error
 import urllib.request
@@ -19,7 +18,6 @@ from teo.result import Alternative, Rewrite
 
 _BUSY = frozenset({429, 503})
 _CALLERS_FAULT = frozenset({400, 413, 422})
-_ITEM = re.compile(r"items\[(\d+)\]\.?(.*)")
 
 
 class RemoteError(TeoError):
@@ -29,45 +27,79 @@ class RemoteError(TeoError):
 class RefusedError(InputError):
     """A server refused a request for what is in it."""
 
-    def __init__(self, detail: str, status: int, faults: Mapping[int, str]) -> None:
-        """Take the server's sentence and what it says of single items, by their number."""
+    def __init__(self, detail: str, status: int) -> None:
+        """Take the server's sentence and its status."""
         super().__init__(detail)
-        self.status, self.faults = status, faults
+        self.status = status
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Redirects are refused: the token and the dialogues would go to whomever the server names."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follow none."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where a server is, and how it is asked."""
+    """A server's address, and how to call it."""
 
     url: str
     token: str | None = field(repr=False)
     timeout: float
-    """Seconds that the server may be silent."""
+    """Seconds that a request may take, with its retries."""
     retries: int
-    """How often a busy server is asked again."""
+    """How often a busy server is tried again."""
 
     def request(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the server's answer; a busy server is waited for, its refusal is an error with its own sentence."""
+        """Return the server's answer; a refusal raises the server's own sentence.
+
+        A busy server is tried again, and once a connection that ended before the answer: rewriting a dialogue again
+        gives the same record.
+        """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url + path, data, headers)
-        for attempt in range(self.retries + 1):
+        end, busy, was_reset = time.monotonic() + self.timeout, 0, False
+        while True:
             try:
-                with urllib.request.urlopen(request, timeout=self.timeout) as response:
+                with _OPENER.open(request, timeout=max(0.001, end - time.monotonic())) as response:
                     answer = json.load(response)
                     return answer if isinstance(answer, dict) else {}
             except urllib.error.HTTPError as error:
                 with error:
-                    if error.code not in _BUSY or attempt == self.retries:
+                    pause = min(2**busy * 0.25, 5)
+                    if error.code not in _BUSY or busy == self.retries or time.monotonic() + pause > end:
                         raise _refusal(error) from None
-                time.sleep(min(2**attempt * 0.25, 5))
+                busy += 1
+                time.sleep(pause)
             except (OSError, ValueError, http.client.HTTPException) as error:
-                raise RemoteError(
-                    f"{request.full_url}: the server cannot be reached ({error}); is teo serve running?"
-                ) from error
-        raise RemoteError(f"{request.full_url}: no answer")
+                if was_reset or not _is_reset(error):
+                    raise RemoteError(
+                        f"{request.full_url}: the server cannot be reached ({error}); is teo serve running?"
+                    ) from error
+                was_reset = True
+
+
+def _is_reset(error: Exception) -> bool:
+    """Tell whether a connection was made and ended before the answer: its worker died, or it was idle too long."""
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    return isinstance(reason, ConnectionResetError | BrokenPipeError | http.client.IncompleteRead)
+
+
+def read_item(record: Mapping[str, Any]) -> Rewrite | TeoError:
+    """Return the rewrite that one of several records describes, or the error in its place."""
+    if "error" not in record:
+        return read_record(record)
+    try:
+        return InputError(str(record["error"]["message"]))
+    except (KeyError, TypeError) as error:
+        raise RemoteError(f"expected an item's error, found one without {error}") from None
 
 
 def read_record(record: Mapping[str, Any]) -> Rewrite:
@@ -98,16 +130,12 @@ def _read_edits(record: Mapping[str, Any]) -> EditScript:
 
 def _refusal(error: urllib.error.HTTPError) -> TeoError:
     """Return the error that a server's problem JSON describes; a field's fault is the caller's."""
+    if error.code in range(300, 400):
+        return RemoteError(f"status {error.code}: the server redirects elsewhere, which is not followed; use its url")
     try:
-        problem = json.load(error)
-        detail = str(problem["detail"])
-        fields = [(str(fault["field"]), str(fault["message"])) for fault in problem.get("errors", ())]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        detail, fields = str(error.reason), []
+        detail = str(json.load(error)["detail"])
+    except (OSError, ValueError, KeyError, TypeError):
+        detail = str(error.reason)
     if error.code not in _CALLERS_FAULT:
         return RemoteError(f"status {error.code}: {detail}")
-    faults: dict[int, str] = {}
-    for name, message in fields:
-        if match := _ITEM.fullmatch(name):
-            faults.setdefault(int(match[1]), f"{match[2]}: {message}" if match[2] else message)
-    return RefusedError(detail, error.code, faults)
+    return RefusedError(detail, error.code)
