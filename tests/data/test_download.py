@@ -10,6 +10,8 @@ from teo.data import download
 from teo.data.download import MIRROR_VARIABLE, DownloadError, download_dataset, download_file
 from teo.data.registry import Dataset, PublishedFile
 
+pytestmark = pytest.mark.process
+
 CONTENT = bytes(range(256)) * 1000
 FILE = PublishedFile("sub/corpus.txt", hashlib.sha256(CONTENT).hexdigest(), "https://example.org/corpus.txt")
 OTHER = PublishedFile("asked_for.txt", "0" * 64)
@@ -99,7 +101,7 @@ def test_other_file_of_that_name_is_left_alone(server, tmp_path):
 
 def test_broken_connection_keeps_a_part_that_is_resumed(server, tmp_path):
     server.breaks_after = 100_000
-    with pytest.raises(DownloadError, match=r"the connection failed \(.*\); run the command again to go on"):
+    with pytest.raises(DownloadError, match=r"the connection failed \(.*\); to resume, run the command again"):
         download_file(FILE, server.url, tmp_path)
     part = tmp_path / "sub" / "corpus.txt.part"
     assert part.read_bytes() == CONTENT[:100_000]
@@ -181,7 +183,7 @@ def test_no_server(server, tmp_path):
     url = server.url
     server.shutdown()
     server.server_close()
-    with pytest.raises(DownloadError, match=r"the connection failed \(.*refused.*\); run the command again to go on"):
+    with pytest.raises(DownloadError, match=r"the connection failed \(.*refused.*\); to resume, run the command again"):
         download_file(FILE, url, tmp_path)
 
 

@@ -27,11 +27,23 @@ def test_messages_and_missing_id(write):
     ("line", "reason"),
     [
         ("{broken", "expected a JSON object, found text that is not JSON"),
-        ('{"utterance": "x"}', 'rewrite: missing; a row needs the complete utterance as "rewrite" (or a list as'),
-        ('{"utterance": "x", "rewrite": 3}', "rewrite: expected a string with the complete utterance"),
-        ('{"utterance": "x", "rewrites": "x"}', "rewrites: expected a list of strings with the complete utterance"),
-        ('{"utterance": "x", "rewrites": []}', "rewrites: expected a list of strings with the complete utterance"),
-        ('{"utterance": "x", "rewrites": ["y"], "rewrite": "z"}', "rewrites: expected the rewrite first, as the"),
+        (
+            '{"history": [], "utterance": "x"}',
+            'rewrite: missing; a row needs the complete utterance as "rewrite" (or a list as',
+        ),
+        ('{"history": [], "utterance": "x", "rewrite": 3}', "rewrite: expected a string with the complete utterance"),
+        (
+            '{"history": [], "utterance": "x", "rewrites": "x"}',
+            "rewrites: expected a list of strings with the complete utterance",
+        ),
+        (
+            '{"history": [], "utterance": "x", "rewrites": []}',
+            "rewrites: expected a list of strings with the complete utterance",
+        ),
+        (
+            '{"history": [], "utterance": "x", "rewrites": ["y"], "rewrite": "z"}',
+            "rewrites: expected the rewrite first, as the",
+        ),
         ('{"rewrite": "x"}', "utterance: missing"),
         ('{"history": "x", "utterance": "x", "rewrite": "x"}', "history: expected a list of strings"),
         ("[1]", "expected a JSON object with history and utterance"),

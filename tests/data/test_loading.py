@@ -17,8 +17,8 @@ JSONL = json.dumps({"history": [], "utterance": "x", "rewrite": "y"})
 @pytest.mark.parametrize(
     ("name", "file", "text", "found"),
     [
-        ("rewrite", "corpus.txt", TASK, "a JSON array, the form of the dataset 'task'; ask for 'task' instead"),
-        ("rewrite", "corpus.txt", RES200K, "lines of 8 tab columns, the form of the dataset 'res200k'; ask for"),
+        ("rewrite", "corpus.txt", TASK, "a JSON array, the format of the dataset 'task'; use 'task' instead"),
+        ("rewrite", "corpus.txt", RES200K, "lines of 8 tab columns, the format of the dataset 'res200k'; use"),
         ("rewrite", "corpus.txt", "hello\n", "plain lines; check the name of the dataset and the path"),
         ("rewrite", "corpus.txt", "a\tb\n", "lines of 2 tab columns; check the name"),
         ("rewrite", "corpus.txt", "", "an empty file; check the name of the dataset and the path"),
@@ -27,16 +27,16 @@ JSONL = json.dumps({"history": [], "utterance": "x", "rewrite": "y"})
             "task",
             "x.json",
             REWRITE,
-            "lines of four columns with a double tab between, the form of the dataset 'rewrite'",
+            "lines of four columns with a double tab between, the format of the dataset 'rewrite'",
         ),
-        ("task", "x.json", CANARD, "a JSON array, the form of the dataset 'canard'"),
+        ("task", "x.json", CANARD, "a JSON array, the format of the dataset 'canard'"),
         ("task", "x.json", '{"a": 1}', "JSON objects; check the name"),
-        ("canard", "dev.json", TASK, "a JSON array, the form of the dataset 'task'"),
+        ("canard", "dev.json", TASK, "a JSON array, the format of the dataset 'task'"),
         (
             "canard",
             "dev.txt",
             FOLLOWUP,
-            "lines of 4 tab columns, the last a number, the form of the dataset 'followup'",
+            "lines of 4 tab columns, the last a number, the format of the dataset 'followup'",
         ),
         (
             "res200k",
@@ -44,22 +44,22 @@ JSONL = json.dumps({"history": [], "utterance": "x", "rewrite": "y"})
             "甲 <split> 乙 || 丙 | 丁\n",
             "lines of turns with || before the last; give the file its published name and ending",
         ),
-        ("followup", "test.tsv", JSONL, "JSON objects, the form of the dataset 'jsonl'; ask for 'jsonl' instead"),
+        ("followup", "test.tsv", JSONL, "JSON objects, the format of the dataset 'jsonl'; use 'jsonl' instead"),
         (
             "jsonl",
             "x.jsonl",
             REWRITE,
-            "lines of four columns with a double tab between, the form of the dataset 'rewrite'",
+            "lines of four columns with a double tab between, the format of the dataset 'rewrite'",
         ),
     ],
 )
-def test_wrong_form_is_one_clear_error(write, name, file, text, found):
+def test_a_wrong_format_is_one_clear_error(write, name, file, text, found):
     path = write(file, text)
     split = path.stem if path.stem in ("dev", "test") else "train+dev"
     with pytest.raises(DataError) as error:
         load_rows(name, path, split)
     message = str(error.value)
-    assert message.startswith(f"{path}: expected {READERS[name].form}, found {found}")
+    assert message.startswith(f"{path}: expected {READERS[name].file_format}, found {found}")
     assert "\n" not in message
 
 

@@ -1,18 +1,18 @@
-"""The readers and the round trip on the datasets themselves, where they are at hand beside the repository."""
+"""The readers and the round trip on the datasets themselves, if TEO_TEST_DATA holds them."""
 
 import hashlib
-from pathlib import Path
 
 import pytest
 
+from checkout import TEST_DATA, needs_data
 from teo.alignment import derive_edits
 from teo.data import load_rows
 from teo.data.registry import REGISTRY
 from teo.data.stats import dataset_stats
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = TEST_DATA / "data"
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the datasets are not beside the repository (../shared/data)")
+pytestmark = needs_data("data")
 
 SIZES = [
     ("rewrite", "train+dev", {}, 17_998, 2),
@@ -41,6 +41,7 @@ def test_official_sizes(name, split, options, rows, skipped):
     assert len({row.id for row in loaded.rows}) == rows, "ids are unique"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "rows"),
     [
@@ -70,9 +71,10 @@ def test_checksums(dataset):
 
 def test_rewrite_reports_its_two_malformed_lines():
     skipped = load_rows("rewrite", DATA / "rewrite", "train").skipped
-    assert [item.place for item in skipped] == ["425", "6418"]
+    assert [item.location for item in skipped] == ["425", "6418"]
 
 
+@pytest.mark.slow
 def test_numbers_that_the_stats_notes_quote():
     task = dataset_stats("task", DATA / "task").splits["all"]
     both = dataset_stats("task", DATA / "task", forms="both").splits["all"]

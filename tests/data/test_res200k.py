@@ -37,11 +37,11 @@ def test_empty_turns_are_kept_as_published(write):
         (INCOMPLETE.replace("\t1\t", "\t2\t"), "expected the label 0 or 1 in column 7, found '2'"),
         (
             INCOMPLETE.replace("\t1\t", "\t0\t"),
-            "expected a restored utterance where the label is 1 only, found label 0 and '你去哪'",
+            "expected a restored utterance only if the label is 1, found label 0 and '你去哪'",
         ),
         (
             COMPLETE.replace("\t0\t", "\t1\t"),
-            "expected a restored utterance where the label is 1 only, found label 1 and ''",
+            "expected a restored utterance only if the label is 1, found label 1 and ''",
         ),
     ],
 )

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teo import __version__
-from teo.metrics.base import Example, Interval, Score, Signature, Suite, divide, ngrams, units_or_blank
+from teo.metrics.base import Interval, Score, ScoredExample, Signature, Suite, divide, ngrams, units_or_blank
 from teo.metrics.bleu import Bleu
 from teo.metrics.exact_match import ExactMatch
 from teo.metrics.scorer import make_suite
@@ -46,7 +46,7 @@ def test_divide_gives_the_stated_value_for_an_empty_whole():
 
 
 def test_a_suite_is_its_metrics_side_by_side():
-    examples = [Example(("a",), ("a", "b"), ("a", "b")), Example(("a",), ("a", "b"), ("a",))]
+    examples = [ScoredExample(("a",), ("a", "b"), ("a", "b")), ScoredExample(("a",), ("a", "b"), ("a",))]
     suite = Suite([ExactMatch(), Bleu()])
     sums = suite.collect(examples).sum(axis=0)
     alone = [metric.aggregate(metric.collect(examples).sum(axis=0)) for metric in (ExactMatch(), Bleu())]
@@ -68,7 +68,8 @@ units = st.lists(st.sampled_from(["a", "b", "c", ".", "好"]), max_size=6).map(t
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(units, units, units).map(lambda three: Example(*three)), min_size=2, max_size=6), st.randoms()
+    st.lists(st.tuples(units, units, units).map(lambda three: ScoredExample(*three)), min_size=2, max_size=6),
+    st.randoms(),
 )
 def test_every_number_is_one_per_name_and_does_not_depend_on_the_order_of_rows(examples, random):
     suite = make_suite()

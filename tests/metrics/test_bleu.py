@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teo.metrics.base import Example
+from teo.metrics.base import ScoredExample
 from teo.metrics.bleu import Bleu
 
 CAT = "the cat sat on the mat"
@@ -35,7 +35,7 @@ TABLE = [
 
 
 def _example(reference, prediction):
-    return Example((), tuple(reference.split()), tuple(prediction.split()))
+    return ScoredExample((), tuple(reference.split()), tuple(prediction.split()))
 
 
 def _bleu(rows):
@@ -73,7 +73,7 @@ units = st.lists(st.sampled_from("abcd"), max_size=8).map(tuple)
 @given(st.lists(st.tuples(units, units), min_size=1, max_size=5))
 def test_bleu_lies_between_0_and_1(rows):
     metric = Bleu()
-    found = metric.aggregate(metric.collect([Example((), *row) for row in rows]).sum(axis=0))
+    found = metric.aggregate(metric.collect([ScoredExample((), *row) for row in rows]).sum(axis=0))
     assert all(0.0 <= value <= 1.0 + 1e-12 for value in found)
 
 
@@ -81,5 +81,5 @@ def test_bleu_lies_between_0_and_1(rows):
 @given(units, units)
 def test_bleu1_is_1_only_for_the_same_bag_of_words(reference, prediction):
     metric = Bleu()
-    found = metric.aggregate(np.array(metric.statistics(Example((), reference, prediction)), dtype=float))
+    found = metric.aggregate(np.array(metric.statistics(ScoredExample((), reference, prediction)), dtype=float))
     assert (found[0] == pytest.approx(1.0)) == (sorted(reference) == sorted(prediction))

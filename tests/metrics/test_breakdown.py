@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from teo.metrics.base import Example
+from teo.metrics.base import ScoredExample
 from teo.metrics.breakdown import Breakdown, count_groups, kind_of
 from teo.metrics.exact_match import ExactMatch
 
@@ -19,7 +19,7 @@ KINDS = [
 
 
 def _example(current, reference, prediction=""):
-    return Example(tuple(current.split()), tuple(reference.split()), tuple(prediction.split()))
+    return ScoredExample(tuple(current.split()), tuple(reference.split()), tuple(prediction.split()))
 
 
 @pytest.mark.parametrize(("current", "reference", "kind"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])

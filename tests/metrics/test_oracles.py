@@ -1,15 +1,15 @@
 """Foreign truth: what the peers' own scorers gave for real model outputs."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from checkout import TEST_DATA, needs_data
 from teo.metrics import read_rows, score_rows
 
-ORACLES = Path(__file__).resolve().parents[3] / "shared" / "oracles"
+ORACLES = TEST_DATA / "oracles"
 
-pytestmark = pytest.mark.skipif(not ORACLES.is_dir(), reason=f"the peers' outputs and scores are not at {ORACLES}")
+pytestmark = needs_data("oracles")
 
 
 @pytest.mark.parametrize("name", ["task_gecor1", "rewrite_a"])

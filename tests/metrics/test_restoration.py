@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teo.metrics.base import Example
+from teo.metrics.base import ScoredExample
 from teo.metrics.restoration import Restoration
 
 # (reason, definition, current, reference, prediction, (matched, predicted, expected) for n = 1, 2, 3)
@@ -29,7 +29,7 @@ TABLE = [
 
 
 def _example(*texts):
-    return Example(*(tuple(text.split()) for text in texts))
+    return ScoredExample(*(tuple(text.split()) for text in texts))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ units = st.lists(st.sampled_from("abcde"), max_size=6).map(tuple)
 @settings(deadline=None)
 @given(units, units, units)
 def test_run_never_restores_more_ngrams_than_pan(current, reference, prediction):
-    example = Example(current, reference, prediction or ("a",))
+    example = ScoredExample(current, reference, prediction or ("a",))
     run, pan = Restoration("run").statistics(example), Restoration("pan").statistics(example)
     assert all(one <= other for one, other in zip(run, pan, strict=True) if current and reference)
 
@@ -78,7 +78,7 @@ def test_run_never_restores_more_ngrams_than_pan(current, reference, prediction)
 @given(units, units)
 def test_the_reference_itself_has_p_r_f_1_or_nothing_to_restore(current, reference):
     metric = Restoration("pan")
-    numbers = metric.aggregate(metric.collect([Example(current, reference, reference)]).sum(axis=0))
+    numbers = metric.aggregate(metric.collect([ScoredExample(current, reference, reference)]).sum(axis=0))
     assert set(numbers.tolist()) <= {0.0, 1.0}
     assert (numbers[0] == 1.0) == bool(set(reference) - set(current))
 
@@ -87,6 +87,6 @@ def test_the_reference_itself_has_p_r_f_1_or_nothing_to_restore(current, referen
 @given(st.lists(st.tuples(units, units, units), min_size=1, max_size=4))
 def test_f_is_the_harmonic_mean_of_p_and_r(rows):
     metric = Restoration("run")
-    numbers = metric.aggregate(metric.collect([Example(*row) for row in rows]).sum(axis=0))
+    numbers = metric.aggregate(metric.collect([ScoredExample(*row) for row in rows]).sum(axis=0))
     for p, r, f in numbers.reshape(3, 3):
         assert f == pytest.approx(2 * p * r / (p + r) if p + r else 0.0)

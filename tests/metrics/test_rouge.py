@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teo.metrics.base import Example
+from teo.metrics.base import ScoredExample
 from teo.metrics.rouge import Rouge, common_words, split_sentences
 
 CAT = "the cat sat on the mat"
@@ -66,7 +66,7 @@ TABLE = [
 
 
 def _statistics(reference, prediction):
-    return Rouge().statistics(Example((), tuple(reference.split()), tuple(prediction.split())))
+    return Rouge().statistics(ScoredExample((), tuple(reference.split()), tuple(prediction.split())))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_texts_that_the_package_refuses_count_as_hello(reference, prediction, ex
 
 def test_the_score_is_the_mean_over_rows():
     metric = Rouge()
-    rows = metric.collect([Example((), ("a", "b"), ("a", "b")), Example((), ("a", "b"), ("c",))])
+    rows = metric.collect([ScoredExample((), ("a", "b"), ("a", "b")), ScoredExample((), ("a", "b"), ("c",))])
     assert metric.aggregate(rows.sum(axis=0)) == pytest.approx([0.5, 0.5, 0.5, 0.5], abs=1e-8)
 
 
@@ -136,12 +136,12 @@ words = st.lists(st.sampled_from(["a", "b", "c", ".", "3.5"]), max_size=9).map(t
 @settings(deadline=None)
 @given(words, words)
 def test_f_lies_between_0_and_1_and_rouge_1_is_symmetric(one, other):
-    found = Rouge().statistics(Example((), one, other))
+    found = Rouge().statistics(ScoredExample((), one, other))
     assert all(0.0 <= value <= 1.0 for value in found)
-    assert found[0] == pytest.approx(Rouge().statistics(Example((), other, one))[0])
+    assert found[0] == pytest.approx(Rouge().statistics(ScoredExample((), other, one))[0])
 
 
 @settings(deadline=None)
 @given(words.filter(lambda units: "." not in units and len(units) > 1))
 def test_an_exact_row_scores_1(units):
-    assert Rouge().statistics(Example((), units, units)) == pytest.approx((1.0,) * 5, abs=1e-7)
+    assert Rouge().statistics(ScoredExample((), units, units)) == pytest.approx((1.0,) * 5, abs=1e-7)

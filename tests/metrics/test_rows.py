@@ -113,7 +113,7 @@ def _rows(name, *texts):
 
 
 def test_the_same_rows_may_have_other_predictions():
-    second = [ScoredRow(row.current, row.reference, "other", row.place) for row in _rows("B", "x", "y")]
+    second = [ScoredRow(row.current, row.reference, "other", row.location) for row in _rows("B", "x", "y")]
     require_same_rows(_rows("A", "x", "y"), second)
 
 
@@ -148,4 +148,4 @@ def test_different_rows_are_named(first, second, message):
 def test_standard_input_is_a_dash(monkeypatch):
     line = b'\xef\xbb\xbf{"current": "a", "reference": "b", "prediction": "c"}\n'
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line + b"\n" + line)))
-    assert [row.place for row in read_rows(Path("-"))] == ["-:1", "-:3"]
+    assert [row.location for row in read_rows(Path("-"))] == ["-:1", "-:3"]

@@ -96,6 +96,7 @@ def test_two_systems_on_different_rows_are_refused():
         compare_rows(ROWS, [ROWS[1], *ROWS[1:]])
 
 
+@pytest.mark.slow
 def test_5000_rows_take_less_than_5_seconds():
     chance = random.Random(0)
     words = [f"w{number}" for number in range(200)]

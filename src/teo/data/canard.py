@@ -1,14 +1,14 @@
-"""CANARD (Elgohary et al., 2019): English questions about Wikipedia sections, rewritten to stand alone.
+"""CANARD (Elgohary et al., 2019): English questions about Wikipedia sections, rewritten to stand on their own.
 
 Published as JSON and as text, a row per question: the title, the section, the earlier questions and answers, the
 question, the rewrite. All of what comes before the question is the history, as the readme of the dataset says.
 
-Where the train file is absent, the partial one of the folder `train_partial` serves: questions and rewrites by id
+If the train file is absent, the partial one of the folder `train_partial` serves: questions and rewrites by id
 (`C_..._q#n`), but of each answer only its key words. A row's history is then the earlier questions of the same
-dialogue, each followed by its answer's key words as one turn (none where an answer has no key words); title and
-section are not there. Many of its questions have lost case and final mark where the rewrites have not: with rows =
+dialogue, each followed by its answer's key words as one turn (none if an answer has no key words); title and
+section are not there. Many of its questions lack the case and the final mark that their rewrites have: with rows =
 "grounded" a rewrite's words take the case that the dialogue has them in, a question gets its rewrite's final mark, and
-rows whose rewrite has words from nowhere (the title, most often) are left out. That is the form to train on.
+rows whose rewrite has words that the dialogue lacks (mostly from the title) are left out. Train on these.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CanardReader:
     """Rows of `train`, `dev` and `test`, as `.json` or `.txt`, or of the partial train files."""
 
     name = "canard"
-    form = "a JSON array of History, Question and Rewrite, or lines of 4 or more tab columns (CANARD)"
+    file_format = "a JSON array of History, Question and Rewrite, or lines of 4 or more tab columns (CANARD)"
     options: Mapping[str, tuple[str, ...]] = {"rows": ("all", "grounded")}
 
     def splits(self, path: Path) -> Splits:
@@ -51,12 +51,12 @@ class CanardReader:
         return find_part(path, part, (f"{part}.json", f"{part}.txt", *partial))
 
     def read(self, file: Path, part: str, options: Mapping[str, str]) -> Iterator[Entry | Skipped]:
-        """Yield the rows of a part in whichever form it is."""
+        """Yield the rows of a part in either format."""
         if file.is_dir():
             rows = _read_partial(file)
             return rows if options["rows"] == "all" else _grounded(rows)
         if file.suffix == ".json":
-            return _read_json(file, read_json_array(file, self.form, self.name))
+            return _read_json(file, read_json_array(file, self.file_format, self.name))
         return _read_text(file, part)
 
 
@@ -107,7 +107,7 @@ def _read_partial(folder: Path) -> Iterator[Entry | Skipped]:
 
 
 def _grounded(entries: Iterable[Entry | Skipped]) -> Iterator[Entry | Skipped]:
-    """Yield the rows of the partial train files that can be learned: no word from nowhere, no change of case alone."""
+    """Yield the rows of the partial train files whose rewrite takes all words from the dialogue and changes some."""
     for entry in entries:
         if isinstance(entry, Skipped):
             yield entry

@@ -1,4 +1,4 @@
-"""Fetching a dataset's files: beside the final name, resumed where an earlier try stopped, checked before use."""
+"""Downloads a dataset's files under a temporary name, resumes unfinished ones, and checks them before use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIRROR_VARIABLE = "TEO_DATA_MIRROR"
 """An address that serves <dataset>/<file> in place of the published ones."""
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes so far and the bytes in all, where the server says."""
+"""Called with the bytes so far, and the bytes in all if the server says so."""
 
 _CHUNK = 1 << 16
 _TIMEOUT = 30.0
@@ -58,7 +58,7 @@ def download_file(
     if found != file.sha256:
         part.unlink()
         raise DownloadError(
-            f"{url}: expected a file with SHA-256 {file.sha256[:12]}..., found {found[:12]}...; nothing was kept: "
+            f"{url}: expected a file with SHA-256 {file.sha256[:12]}..., found {found[:12]}...; it was discarded: "
             f"try again, and if it happens again the published file has changed{f', see {page}' if page else ''}"
         )
     part.replace(target)
@@ -81,7 +81,7 @@ def _folder_for(target: Path) -> Iterator[None]:
 
 
 def _fetch(url: str, part: Path, page: str, progress: Progress | None) -> None:
-    """Make `part` the whole file at the address, going on where it ends."""
+    """Complete the file `part` from the address, from the end of `part` on."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(
         url, headers={"User-Agent": "teo", **({"Range": f"bytes={have}-"} if have else {})}
@@ -97,7 +97,7 @@ def _fetch(url: str, part: Path, page: str, progress: Progress | None) -> None:
         raise DownloadError(f"{url}: the server answered {error.code} {error.reason}; {hint}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise DownloadError(f"{url}: the connection failed ({reason}); run the command again to go on") from error
+        raise DownloadError(f"{url}: the connection failed ({reason}); to resume, run the command again") from error
 
 
 def _save(response: http.client.HTTPResponse, part: Path, start: int, progress: Progress | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from teo.data.forms import ADVICE, describe, wrong_form
+from teo.data.formats import ADVICE, describe, wrong_format
 from teo.errors import DataError
 
 NOT_UTF8 = "expected UTF-8, found other bytes"
@@ -20,7 +20,7 @@ class MissingPartError(DataError):
 
 
 def find_file(path: Path, names: Sequence[str]) -> Path:
-    """Return the file itself, or the first of `names` that lies in the folder."""
+    """Return the file itself, or the first of `names` that is in the folder."""
     if path.is_file():
         return path
     if not path.exists():
@@ -47,7 +47,7 @@ def find_part(path: Path, part: str, names: Sequence[str]) -> Path:
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, str | None]]:
-    """Yield each line with its number, counted from 1; None where a line is not UTF-8."""
+    """Yield each line with its number, counted from 1; None if a line is not UTF-8."""
     data = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
         try:
@@ -56,19 +56,19 @@ def read_lines(file: Path) -> Iterator[tuple[int, str | None]]:
             yield number, None
 
 
-def read_json_array(file: Path, form: str, name: str) -> list[Any]:
+def read_json_array(file: Path, file_format: str, name: str) -> list[Any]:
     """Return the items of a file that holds one JSON array."""
     try:
         items = json.loads(file.read_bytes())
     except UnicodeDecodeError as error:
-        raise DataError(f"{file}: expected {form}, found bytes that are not UTF-8; {ADVICE}") from error
+        raise DataError(f"{file}: expected {file_format}, found bytes that are not UTF-8; {ADVICE}") from error
     except json.JSONDecodeError as error:
         if describe(file)[0] == "a JSON array":
             raise DataError(
-                f"{file}:{error.lineno}: expected {form}, found a JSON array that breaks off or is damaged "
+                f"{file}:{error.lineno}: expected {file_format}, found a JSON array that breaks off or is damaged "
                 f"({error.msg}); get the file again"
             ) from error
-        raise DataError(wrong_form(file, form, name)) from error
+        raise DataError(wrong_format(file, file_format, name)) from error
     if not isinstance(items, list):
-        raise DataError(wrong_form(file, form, name))
+        raise DataError(wrong_format(file, file_format, name))
     return items

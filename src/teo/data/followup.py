@@ -22,7 +22,7 @@ class FollowUpReader:
     """Rows of `train.tsv` and `test.tsv`."""
 
     name = "followup"
-    form = "lines of 4 tab columns: question, follow-up, fused question, table (FollowUp)"
+    file_format = "lines of 4 tab columns: question, follow-up, fused question, table (FollowUp)"
     options: Mapping[str, tuple[str, ...]] = {}
 
     def splits(self, path: Path) -> Splits:

@@ -1,4 +1,4 @@
-"""load_rows(name, path, split): the one way in, from a dataset's files to rows."""
+"""load_rows(name, path, split): the entry point, from a dataset's files to rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from teo.data.canard import CANARD
 from teo.data.files import MissingPartError
 from teo.data.followup import FOLLOWUP
-from teo.data.forms import describe, wrong_form
+from teo.data.formats import describe, wrong_format
 from teo.data.jsonl import JSONL
 from teo.data.reader import Entry, Loaded, Reader, Skipped
 from teo.data.res200k import RES200K
@@ -105,10 +105,10 @@ def _explain_no_rows(reader: Reader, file: Path, skipped: Sequence[Skipped]) -> 
     """Raise for a file without one good row: one sentence says more than a thousand skipped lines."""
     dataset = describe(file)[1]
     if skipped and dataset == reader.name == JSONL.name:
-        # JSON lines have no other published form: the rows themselves are at fault.
+        # JSON lines have no other published format: the rows themselves are at fault.
         raise DataError(f"{skipped[0]} (no row of this file can be used; {len(skipped)} are malformed)")
     if skipped or dataset != reader.name:
-        raise DataError(wrong_form(file, reader.form, reader.name))
+        raise DataError(wrong_format(file, reader.file_format, reader.name))
 
 
 __all__ = ["READERS", "find_reader", "load_rows", "split_names"]

@@ -42,7 +42,7 @@ NOTES: Mapping[str, tuple[str, ...]] = {
         "Rows: the paper counts the 194K train rows too, which the tab release lacks; ours are the validation and the "
         "test file, and train and dev are carved from the validation file.",
         "Lengths: in characters the current utterance equals the paper's (8.6). Four turns of context have 36.0 "
-        "characters, the last three 25.2 (the paper: 25.5). The rewrite has 10.6, and 11.3 where one is needed "
+        "characters, the last three 25.2 (the paper: 25.5). The rewrite has 10.6, and 11.3 in incomplete rows "
         "(the paper: 12.4).",
         "Operations: per 100 rows we count 61 insertions and 0.05 replacements; the paper's counts make 67 and 0.1 if "
         f"they are over its 204K rows. {_OPERATIONS}",

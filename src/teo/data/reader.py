@@ -1,4 +1,4 @@
-"""What every reader of a dataset promises, and what reading gives back: rows, and a report of what was skipped."""
+"""The interface of every dataset reader, and what reading returns: rows, and a report of skipped ones."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from teo.data.splits import Splits
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A malformed row that was left out: which file, where in it (a line or a field path), and why."""
+    """A malformed row that was left out: the file, the location in it (a line or a field path), and why."""
 
     file: Path
-    place: str
+    location: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.place}: {self.reason}"
+        return f"{self.file}:{self.location}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row and the group that it shares a side of the carved split with."""
+    """A row, and the group that stays together when a split is carved."""
 
     row: Row
     group: str
@@ -40,9 +40,9 @@ class Loaded:
 
 
 class Reader(Protocol):
-    """One dataset's published form.
+    """One dataset's published format.
 
-    A reader strips white space from both ends of every published text and changes nothing else; JSONL, our own form,
+    A reader strips white space from both ends of every published text and changes nothing else; JSONL, our own format,
     is taken exactly as it is.
     """
 
@@ -51,8 +51,8 @@ class Reader(Protocol):
         """The name that users type."""
 
     @property
-    def form(self) -> str:
-        """The published form in words, for the error on a file of another form."""
+    def file_format(self) -> str:
+        """The published format in words, for the error on a file of another format."""
 
     @property
     def options(self) -> Mapping[str, tuple[str, ...]]:

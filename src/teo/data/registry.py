@@ -13,7 +13,7 @@ _SARG = f"{_GITHUB}/NetEase-GameAI/SARG/cba2e55544d14d2188980ef2296694673f7d3a07
 
 @dataclass(frozen=True, slots=True)
 class PublishedFile:
-    """A file of a dataset; without an address it has to be asked for."""
+    """A file of a dataset; without an address it must be requested."""
 
     name: str
     sha256: str
@@ -32,7 +32,7 @@ class Dataset:
     citation: str
     files: tuple[PublishedFile, ...]
     remark: str = ""
-    """What a download does not bring, and where to ask for it."""
+    """What a download lacks, and where to get it."""
 
 
 REGISTRY: Mapping[str, Dataset] = {

@@ -1,11 +1,11 @@
-"""RES200K, Restoration-200K (Pan et al., 2019): Chinese forum chat, four turns of history, in two published forms.
+"""RES200K, Restoration-200K (Pan et al., 2019): Chinese forum chat, four turns of history, in two published formats.
 
 Tab files (`valid.txt`): u1 to u4, the utterance u5, the turn after it (never an input), a label, the restored
-utterance, which is empty where the label is 0: u5 is complete already. The original release: `.sr` lines
+utterance, which is empty if the label is 0: u5 is complete already. The original release: `.sr` lines
 `u1 <split> u2 <split> u3 <split> u4 || u5 | ...`, where what follows the last bar is an annotation and no input, beside
 `.tr` lines with the restored utterance, every character apart; an empty `.tr` line means that u5 is complete.
 
-Where the train file is absent, the validation file serves: `train` and `dev` are carved from it, `valid` is all of it.
+If the train file is absent, the validation file serves: `train` and `dev` are carved from it, `valid` is all of it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Res200kReader:
     """Rows of `train`, `valid` and `test`, as `.txt` or as a pair of `.sr` and `.tr`."""
 
     name = "res200k"
-    form = "lines of 8 tab columns, or a pair of .sr and .tr files (RES200K)"
+    file_format = "lines of 8 tab columns, or a pair of .sr and .tr files (RES200K)"
     options: Mapping[str, tuple[str, ...]] = {}
 
     def splits(self, path: Path) -> Splits:
-        """Return the published parts, and train and dev carved from the validation file where train is absent."""
+        """Return the published parts, and train and dev carved from the validation file if train is absent."""
         if path.is_file() and path.stem not in PARTS:
             return {**of_unnamed_file("valid"), "valid": (_VALID,)}
         train = any((path / f"train{suffix}").is_file() for suffix in (".txt", _SOURCE))
@@ -52,7 +52,7 @@ class Res200kReader:
         return find_part(path, part, (f"{part}.txt", f"{part}{_SOURCE}"))
 
     def read(self, file: Path, part: str, options: Mapping[str, str]) -> Iterator[Entry | Skipped]:
-        """Yield the rows of a part in either form."""
+        """Yield the rows of a part in either format."""
         pair = file.suffix in (_SOURCE, _TARGET)
         for number, fields in _read_pair(file) if pair else _read_table(file):
             if isinstance(fields, str):
@@ -82,7 +82,7 @@ def _read_table(file: Path) -> Iterator[tuple[int, Fields | str]]:
         elif (label == "1") != bool(restored):
             yield (
                 number,
-                f"expected a restored utterance where the label is 1 only, found label {label} and '{restored}'",
+                f"expected a restored utterance only if the label is 1, found label {label} and '{restored}'",
             )
         else:
             yield number, (history, utterance, restored or utterance)

@@ -23,7 +23,7 @@ class RewriteReader:
     """Rows of `corpus.txt`."""
 
     name = "rewrite"
-    form = "lines of four columns with a double tab between (REWRITE)"
+    file_format = "lines of four columns with a double tab between (REWRITE)"
     options: Mapping[str, tuple[str, ...]] = {}
 
     def splits(self, path: Path) -> Splits:

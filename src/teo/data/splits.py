@@ -3,11 +3,11 @@
 REWRITE, TASK and FollowUp publish a train and a test part only, and choosing on test would be choosing on the answer
 (the paper's "dev" sets are its test sets). So a tenth of the train part is set aside. A row's position is the first
 eight bytes of the BLAKE2s hash of the dataset's name, a line feed and the row's group, read as a fraction of 1; it
-belongs to development where its position lies below 0.1. The group is what must stay together: the dialogue where a
+belongs to development if its position lies below 0.1. The group is what must stay together: the dialogue if a
 dataset has dialogues, else the history and the utterance. The rule knows nothing of the order of a file, of its other
 rows or of chance, so it never changes.
 
-    train      the train part without that tenth (all of it where a dataset publishes its own development set)
+    train      the train part without that tenth (all of it if a dataset publishes its own development set)
     dev        that tenth, or the published development set
     train+dev  both
     test       the published test part

@@ -1,6 +1,6 @@
 """TASK, the annotated CamRest676 (Quan et al., 2019): English restaurant search with every user turn made complete.
 
-A turn has its complete form and, where people would say less, one with an ellipsis and one with a coreference. The
+A turn has a complete form and up to two incomplete ones, with an ellipsis or with a coreference. The
 history is what the field uses: the user's earlier turns in their complete form and the system's turns, alternating;
 all of it (`history="full"`, which fits the paper's average length) or the last two turns (as RUN). The utterance is
 the ellipsis form, else the coreference form, else the complete one (`forms="one"`); `forms="both"` gives a row per
@@ -27,7 +27,7 @@ class TaskReader:
     """Rows of `CamRest676_annotated.json`."""
 
     name = "task"
-    form = "a JSON array of dialogues with dialogue_id and dial (TASK)"
+    file_format = "a JSON array of dialogues with dialogue_id and dial (TASK)"
     options: Mapping[str, tuple[str, ...]] = {"history": ("full", "last-two"), "forms": ("one", "both")}
 
     def splits(self, path: Path) -> Splits:
@@ -40,7 +40,7 @@ class TaskReader:
 
     def read(self, file: Path, part: str, options: Mapping[str, str]) -> Iterator[Entry | Skipped]:
         """Yield the rows of the part's dialogues."""
-        for index, dialogue in enumerate(read_json_array(file, self.form, self.name)):
+        for index, dialogue in enumerate(read_json_array(file, self.file_format, self.name)):
             number, turns = _fields(dialogue, "dialogue_id", int), _fields(dialogue, "dial", list)
             if number is None or turns is None:
                 yield Skipped(file, f"[{index}]", "expected an object with a number dialogue_id and a list dial")
@@ -60,9 +60,11 @@ def _read_dialogue(
             name: _fields(user, key, str) for name, key in (("ellipsis", _ELLIPSIS), ("coreference", _COREFERENCE))
         }
         if not complete or answer is None or None in forms.values():
-            place = f"[{index}].dial[{position}]"
+            location = f"[{index}].dial[{position}]"
             reason = f"expected usr with {_COMPLETE}, {_ELLIPSIS}, {_COREFERENCE} and sys with sent"
-            yield Skipped(file, place, f"{reason}; this turn and the {len(turns) - position - 1} after it are left out")
+            yield Skipped(
+                file, location, f"{reason}; this turn and the {len(turns) - position - 1} after it are left out"
+            )
             return
         shown = tuple(history if options["history"] == "full" else history[-2:])
         incomplete = {name: text for name, text in forms.items() if text}
@@ -77,7 +79,7 @@ def _read_dialogue(
 
 
 def _fields(value: object, key: str, kind: type) -> Any:
-    """Return a field of an object, stripped where it is text; None where it is missing or of another type."""
+    """Return a field of an object, stripped if it is text; None if it is missing or of another type."""
     found = value.get(key) if isinstance(value, dict) else None
     if not isinstance(found, kind):
         return None

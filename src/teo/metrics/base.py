@@ -1,4 +1,4 @@
-"""Base classes of the metrics: Example, Signature, Score, Metric, Suite.
+"""Base classes of the metrics: ScoredExample, Signature, Score, Metric, Suite.
 
 A `Metric` turns an example into a few statistics, and sums of statistics into its scores. Because every score is a
 function of sums, bootstrap intervals and paired tests (`teo.metrics.significance`) need nothing from the metric.
@@ -20,7 +20,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ScoredExample:
     """A scored row in units: the utterance as given, the reference rewrite and the system's rewrite."""
 
     current: tuple[str, ...]
@@ -44,7 +44,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The ends of a 95% interval."""
+    """A 95% interval."""
 
     low: float
     high: float
@@ -55,7 +55,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A named score as a fraction; `value` is None where its denominator is zero."""
+    """A named score as a fraction; `value` is None if its denominator is zero."""
 
     name: str
     value: float | None
@@ -77,18 +77,18 @@ class Metric(ABC):
     """How many statistics an example has."""
 
     @abstractmethod
-    def statistics(self, example: Example) -> tuple[float, ...]:
+    def statistics(self, example: ScoredExample) -> tuple[float, ...]:
         """Return what an example adds to the sums."""
 
     @abstractmethod
     def aggregate(self, sums: FloatArray) -> FloatArray:
-        """Return the scores for sums of statistics (last axis); NaN where the denominator is zero."""
+        """Return the scores for sums of statistics (last axis); NaN if the denominator is zero."""
 
     @abstractmethod
     def signatures(self, units: str) -> tuple[Signature, ...]:
         """Return the signature of each score, given the name of the units it is counted in."""
 
-    def collect(self, examples: Iterable[Example]) -> FloatArray:
+    def collect(self, examples: Iterable[ScoredExample]) -> FloatArray:
         """Return the statistics of all examples, one row each: an array of shape (examples, size)."""
         rows = [self.statistics(example) for example in examples]
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.size)
@@ -107,7 +107,7 @@ class Suite(Metric):
         self.names = tuple(name for metric in metrics for name in metric.names)
         self.size = sum(metric.size for metric in metrics)
 
-    def statistics(self, example: Example) -> tuple[float, ...]:
+    def statistics(self, example: ScoredExample) -> tuple[float, ...]:
         """Return the statistics of all metrics, one after the other."""
         return tuple(value for metric in self.metrics for value in metric.statistics(example))
 
@@ -127,14 +127,14 @@ class Suite(Metric):
 
 
 def divide(part: FloatArray, whole: FloatArray, otherwise: float) -> FloatArray:
-    """Return part / whole, and `otherwise` where the whole is zero."""
+    """Return part / whole, and `otherwise` if the whole is zero."""
     result = np.full(np.broadcast(part, whole).shape, otherwise, dtype=np.float64)
     np.divide(part, whole, out=result, where=whole != 0)
     return result
 
 
 def ngrams(units: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    """Return the n-grams of a sequence in order; none where it is shorter than n."""
+    """Return the n-grams of a sequence in order; none if it is shorter than n."""
     return list(zip(*(units[k:] for k in range(n)), strict=False))  # the shortest tail ends the last n-gram
 
 

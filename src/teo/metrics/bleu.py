@@ -1,7 +1,7 @@
 """BLEU-1 to BLEU-4 over the corpus, as nltk's corpus_bleu gives them with one reference (the first) and no smoothing.
 
-Two habits of that function move the numbers and are kept: a row shorter than n still adds one to the count of its
-n-grams, and an order without a single match counts as the smallest positive float instead of making BLEU zero.
+Two habits of that function change the numbers and are reproduced: a row shorter than n still adds one to the count of
+its n-grams, and an order without a single match counts as the smallest positive float instead of making BLEU zero.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 
 import numpy as np
 
-from teo.metrics.base import Example, FloatArray, Metric, Signature, divide, ngrams, units_or_blank
+from teo.metrics.base import FloatArray, Metric, ScoredExample, Signature, divide, ngrams, units_or_blank
 
 ORDERS = 4
 WEIGHTS = ((1.0,), (0.5, 0.5), (0.33, 0.33, 0.33), (0.25, 0.25, 0.25, 0.25))
@@ -24,7 +24,7 @@ class Bleu(Metric):
     names = ("bleu1", "bleu2", "bleu3", "bleu4")
     size = 2 * ORDERS + 2
 
-    def statistics(self, example: Example) -> tuple[float, ...]:
+    def statistics(self, example: ScoredExample) -> tuple[float, ...]:
         """Return the matches per order, the n-grams per order, and the lengths of prediction and reference."""
         prediction, reference = units_or_blank(example.prediction), units_or_blank(example.reference)
         orders = range(1, ORDERS + 1)

@@ -1,6 +1,6 @@
-"""EM apart for what the utterance needed, and how often a system changed too much or too little.
+"""EM by what the utterance needed, and how often a system changed too much or too little.
 
-Copying every utterance scores EM 52.7 on TASK and 41.4 on RES200K, because so many utterances are complete already:
+Copying every utterance scores EM 52.7 on TASK and 41.4 on RES200K, because that many utterances need no change:
 one EM over all rows says little. The kind of an utterance, and whether it was over- or under-rewritten, is judged by
 the first reference; EM counts a match with any.
 """
@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from teo.alignment import derive_edits
-from teo.metrics.base import Example, FloatArray, Metric, Signature, divide
+from teo.metrics.base import FloatArray, Metric, ScoredExample, Signature, divide
 from teo.metrics.exact_match import is_exact
 
 Kind = Literal["complete", "insertion_only", "replacement_only", "both"]
@@ -27,13 +27,13 @@ class Breakdown(Metric):
     names = (*(f"em_{group}" for group in GROUPS), "over_rewrite_rate", "under_rewrite_rate")
     size = 2 * len(KINDS) + 2
 
-    def statistics(self, example: Example) -> tuple[float, ...]:
+    def statistics(self, example: ScoredExample) -> tuple[float, ...]:
         """Return the rows per kind, the right rows per kind, and whether the row was over- or under-rewritten."""
         kind = kind_of(example)
         right = is_exact(example)
-        kept = example.prediction == example.current
+        unchanged = example.prediction == example.current
         rows = [float(kind == other) for other in KINDS]
-        over, under = kind == "complete" and not kept, kind != "complete" and kept
+        over, under = kind == "complete" and not unchanged, kind != "complete" and unchanged
         return (*rows, *(row * right for row in rows), float(over), float(under))
 
     def aggregate(self, sums: FloatArray) -> FloatArray:
@@ -56,7 +56,7 @@ class Breakdown(Metric):
         return (Signature("breakdown", settings),) * len(self.names)
 
 
-def kind_of(example: Example) -> Kind:
+def kind_of(example: ScoredExample) -> Kind:
     """Return what the utterance needs to become the reference; a pure deletion counts as a replacement."""
     if example.current == example.reference:
         return "complete"

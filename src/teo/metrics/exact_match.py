@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from teo.metrics.base import Example, FloatArray, Metric, Signature, divide
+from teo.metrics.base import FloatArray, Metric, ScoredExample, Signature, divide
 
 
-def is_exact(example: Example) -> bool:
+def is_exact(example: ScoredExample) -> bool:
     """Tell whether the prediction equals the reference or another accepted rewrite."""
     return example.prediction == example.reference or example.prediction in example.references
 
 
 class ExactMatch(Metric):
-    """EM; an empty prediction is right only where an accepted reference is empty."""
+    """EM; an empty prediction is right only if an accepted reference is empty."""
 
     names = ("em",)
     size = 2
 
-    def statistics(self, example: Example) -> tuple[float, ...]:
+    def statistics(self, example: ScoredExample) -> tuple[float, ...]:
         """Return whether the row is right, and one for the row."""
         return (float(is_exact(example)), 1.0)
 

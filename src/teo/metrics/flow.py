@@ -1,4 +1,4 @@
-"""Stage flow: what the second stage makes of right and wrong editing operations (paper, table "EM, E2C and C2E").
+"""Stage flow: how stage 2 rewrites given right and wrong editing operations (paper, table "EM, E2C and C2E").
 
 E2C is the share of wrong operations whose rewrite is right, C2E the share of right operations whose rewrite is wrong.
 With e the share of right operations, the final EM must be e (1 - C2E) + (1 - e) E2C; the paper's table breaks this

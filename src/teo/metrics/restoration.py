@@ -12,14 +12,14 @@ from typing import Literal
 
 import numpy as np
 
-from teo.metrics.base import Example, FloatArray, Metric, Signature, divide, ngrams, units_or_blank
+from teo.metrics.base import FloatArray, Metric, ScoredExample, Signature, divide, ngrams, units_or_blank
 
 Definition = Literal["run", "pan"]
 ORDERS = (1, 2, 3)
 
 
 class Restoration(Metric):
-    """Restoration P, R and F for n = 1, 2, 3 by one definition; 0 where nothing was restored."""
+    """Restoration P, R and F for n = 1, 2, 3 by one definition; 0 if nothing was restored."""
 
     size = 3 * len(ORDERS)
 
@@ -27,7 +27,7 @@ class Restoration(Metric):
         self.definition = definition
         self.names = tuple(f"{definition}_{part}{n}" for n in ORDERS for part in "prf")
 
-    def statistics(self, example: Example) -> tuple[float, ...]:
+    def statistics(self, example: ScoredExample) -> tuple[float, ...]:
         """Return, for each n, the restored n-grams that match, that were predicted and that were expected."""
         if self.definition == "run":
             return _run_statistics(example)
@@ -68,7 +68,7 @@ class Restoration(Metric):
         return (Signature(f"restoration-{self.definition}", settings),) * len(self.names)
 
 
-def _run_statistics(example: Example) -> tuple[float, ...]:
+def _run_statistics(example: ScoredExample) -> tuple[float, ...]:
     known = set(units_or_blank(example.current))
     prediction, reference = units_or_blank(example.prediction), units_or_blank(example.reference)
     if known.issuperset(reference):
@@ -83,7 +83,7 @@ def _run_statistics(example: Example) -> tuple[float, ...]:
     return tuple(counts)
 
 
-def _pan_statistics(example: Example) -> tuple[float, ...]:
+def _pan_statistics(example: ScoredExample) -> tuple[float, ...]:
     counts: list[float] = []
     for n in ORDERS:
         known = set(ngrams(example.current, n))

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from teo.metrics.base import Example, FloatArray, Metric, Signature, divide, ngrams
+from teo.metrics.base import FloatArray, Metric, ScoredExample, Signature, divide, ngrams
 
 Sentence = list[str]
 
 EMPTY_COUNTS_AS = "hello"
-"""The word that RUN's scorer puts in the place of an empty prediction before it calls `rouge`."""
+"""The word that RUN's scorer substitutes for an empty prediction before it calls `rouge`."""
 
 
 class Rouge(Metric):
@@ -25,7 +25,7 @@ class Rouge(Metric):
     names = ("rouge1", "rouge2", "rougeL_rouge_0_3_2", "rougeL_rouge_1_0_1")
     size = 5
 
-    def statistics(self, example: Example) -> tuple[float, ...]:
+    def statistics(self, example: ScoredExample) -> tuple[float, ...]:
         """Return the four F of the row, and one for the row."""
         prediction, reference = split_sentences(example.prediction), split_sentences(example.reference)
         predicted, expected = _join(prediction), _join(reference)
@@ -77,15 +77,15 @@ def common_words(reference: Sequence[str], prediction: Sequence[str]) -> set[str
     """Return the words of a longest common subsequence: from the end, shortening the prediction first.
 
     Which one matters, because its words are counted as a set. The usual table of lengths is kept as one bit row per
-    reference word: bit j is clear where taking prediction[j] in makes the subsequence longer.
+    reference word: bit j is clear if taking prediction[j] in makes the subsequence longer.
     """
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for j, word in enumerate(prediction):
-        places[word] = places.get(word, 0) | 1 << j
+        positions[word] = positions.get(word, 0) | 1 << j
     everything = (1 << len(prediction)) - 1
     row, rows = everything, []
     for word in reference:
-        hits = row & places.get(word, 0)
+        hits = row & positions.get(word, 0)
         row = ((row + hits) | (row - hits)) & everything
         rows.append(row)
     words = set()

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from teo.arguments import kind_of
 from teo.errors import InputError
-from teo.metrics.base import Example
+from teo.metrics.base import ScoredExample
 from teo.units import scoring_units
 
 FIELDS = ("current", "reference", "prediction")
@@ -25,33 +25,33 @@ _FORM = '{"current": "...", "reference": "...", "prediction": "..."}'
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """A row as text; `place` says where it stands, for messages."""
+    """A row as text; `location` is its file and line, for messages."""
 
     current: str
     reference: str
     prediction: str
-    place: str = "row"
+    location: str = "row"
     references: tuple[str, ...] = ()
     """Other rewrites that are accepted too."""
 
     @classmethod
-    def from_json(cls, value: object, place: str) -> ScoredRow:
+    def from_json(cls, value: object, location: str) -> ScoredRow:
         """Return the row of a JSON object; keys other than the three and `references` are ignored."""
         if not isinstance(value, Mapping):
-            raise InputError(f"{place}: expected an object {_FORM}, found {kind_of(value)}")
+            raise InputError(f"{location}: expected an object {_FORM}, found {kind_of(value)}")
         texts = []
         for field in FIELDS:
             if field not in value:
-                raise InputError(f"{place}: {field}: missing; a row is {_FORM}")
+                raise InputError(f"{location}: {field}: missing; a row is {_FORM}")
             if not isinstance(value[field], str):
-                raise InputError(f"{place}: {field}: expected a string, found {kind_of(value[field])}")
+                raise InputError(f"{location}: {field}: expected a string, found {kind_of(value[field])}")
             texts.append(value[field])
         current, reference, prediction = texts
-        return cls(current, reference, prediction, place, _read_references(value.get("references", []), place))
+        return cls(current, reference, prediction, location, _read_references(value.get("references", []), location))
 
 
 def read_rows(path: Path) -> list[ScoredRow]:
-    """Return the rows of a JSONL file; blank lines are passed over."""
+    """Return the rows of a JSONL file; blank lines are skipped."""
     try:
         with _open(path) as lines:
             numbered = enumerate(lines, start=1)
@@ -76,25 +76,27 @@ def as_rows(rows: Iterable[ScoredRow | Mapping[str, object]], name: str = "rows"
     return checked
 
 
-def as_examples(rows: Iterable[ScoredRow], *, pretokenized: bool) -> list[Example]:
-    """Return the rows in units, lower-cased: split on white space where pretokenized, else into scoring units."""
+def as_examples(rows: Iterable[ScoredRow], *, pretokenized: bool) -> list[ScoredExample]:
+    """Return the rows in units, lower-cased: split on white space if pretokenized, else into scoring units."""
     split: Callable[[str], Sequence[str]] = _split_on_space if pretokenized else scoring_units
 
     def units(text: str) -> tuple[str, ...]:
         return tuple(split(text))
 
     return [
-        Example(units(row.current), units(row.reference), units(row.prediction), tuple(map(units, row.references)))
+        ScoredExample(
+            units(row.current), units(row.reference), units(row.prediction), tuple(map(units, row.references))
+        )
         for row in rows
     ]
 
 
 def require_same_rows(first: Sequence[ScoredRow], second: Sequence[ScoredRow]) -> None:
-    """Raise where two systems were not run on the same rows in the same order."""
+    """Raise if two systems were not run on the same rows in the same order."""
     if len(first) != len(second):
         longer, shorter = (first, second) if len(first) > len(second) else (second, first)
         raise InputError(
-            f"{longer[len(shorter)].place}: no row to pair with, the other system has {len(shorter)} rows "
+            f"{longer[len(shorter)].location}: no row to pair with, the other system has {len(shorter)} rows "
             f"and this one {len(longer)}; both must hold the same rows in the same order"
         )
     for row, other in zip(first, second, strict=True):
@@ -102,28 +104,30 @@ def require_same_rows(first: Sequence[ScoredRow], second: Sequence[ScoredRow]) -
             expected, found = getattr(row, field), getattr(other, field)
             if expected != found:
                 raise InputError(
-                    f"{other.place}: {field}: expected {_short(expected)} as in {row.place}, found {_short(found)}; "
-                    "both must hold the same rows in the same order"
+                    f"{other.location}: {field}: expected {_short(expected)} as in {row.location}, "
+                    f"found {_short(found)}; both must hold the same rows in the same order"
                 )
 
 
-def _read_references(value: object, place: str) -> tuple[str, ...]:
+def _read_references(value: object, location: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise InputError(f"{place}: references: expected a list of strings, the other accepted rewrites; leave it out")
+        raise InputError(
+            f"{location}: references: expected a list of strings, the other accepted rewrites; leave it out"
+        )
     return tuple(value)
 
 
-def _read_line(line: bytes, place: str) -> ScoredRow:
+def _read_line(line: bytes, location: str) -> ScoredRow:
     try:
         value = json.loads(line.decode("utf-8-sig").rstrip())
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: expected UTF-8 text, found the byte 0x{error.object[error.start]:02x}") from None
+        raise InputError(f"{location}: expected UTF-8 text, found the byte 0x{error.object[error.start]:02x}") from None
     except json.JSONDecodeError as error:
         reason = f"{error.msg.removesuffix(' at')} at column {error.colno}"
-        raise InputError(f"{place}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
+        raise InputError(f"{location}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
     except (ValueError, RecursionError) as reason:  # a number too long, lists too deep
-        raise InputError(f"{place}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
-    return ScoredRow.from_json(value, place)
+        raise InputError(f"{location}: expected a JSON object {_FORM}, found no JSON ({reason})") from None
+    return ScoredRow.from_json(value, location)
 
 
 def _split_on_space(text: str) -> list[str]:

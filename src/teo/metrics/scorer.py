@@ -1,4 +1,4 @@
-"""score_rows and compare_rows: every number of the field for one system, or for two side by side."""
+"""score_rows and compare_rows: all metrics of the field for one system, or for two side by side."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class ScoreReport:
 
     @property
     def intervals(self) -> dict[str, list[float]]:
-        """The 95% intervals by name, those of the breakdown too; empty where none were asked for."""
+        """The 95% intervals by name, those of the breakdown too; empty if none were requested."""
         listed = (*self.scores, *self.breakdown)
         return {score.name: [score.interval.low, score.interval.high] for score in listed if score.interval}
 
     @property
     def signatures(self) -> dict[str, Signature]:
-        """The signature of each score by name, and that of the intervals where there are any."""
+        """The signature of each score by name, and that of the intervals if there are any."""
         signatures = {score.name: score.signature for score in (*self.scores, *self.breakdown)}
         return signatures | ({"intervals": bootstrap_signature()} if self.intervals else {})
 
@@ -72,7 +72,7 @@ class Comparison:
     signature: Signature
 
     def to_dict(self) -> dict[str, Any]:
-        """Return both reports and the differences by name; null where a number is undefined."""
+        """Return both reports and the differences by name; null if a number is undefined."""
         return {
             "n": self.first.n,
             "first": self.first.to_dict(),

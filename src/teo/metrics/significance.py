@@ -43,7 +43,7 @@ class Difference:
 def bootstrap_intervals(
     statistics: FloatArray, aggregate: Aggregate, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> list[Interval | None]:
-    """Return the 95% interval of each score, by drawing rows with replacement; None where it is undefined."""
+    """Return the 95% interval of each score, by drawing rows with replacement; None if it is undefined."""
     if not len(statistics):
         return [None] * len(aggregate(statistics.sum(axis=0)))
     return _intervals(aggregate(_resample(statistics, resamples, seed)))
@@ -58,7 +58,7 @@ def compare_paired(
     swaps: int = SWAPS,
     seed: int = SEED,
 ) -> list[Difference | None]:
-    """Return second - first for each score, None where one of the two is undefined.
+    """Return second - first for each score, None if one of the two is undefined.
 
     The interval is that of the paired bootstrap (both systems on the same drawn rows); p is that of approximate
     randomisation, two-sided: how often exchanging the systems' outputs at random gives a difference as large. An

@@ -1,4 +1,4 @@
-"""The forms that datasets are published in, recognised by a look at a file: for the error on a file of another form."""
+"""Recognises the format of a dataset file by its first bytes, for the error on a file of another format."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ ADVICE = "check the name of the dataset and the path"
 _JSON_KEYS = {"dial": "task", "Rewrite": "canard", "utterance": "jsonl", "messages": "jsonl"}
 
 
-def wrong_form(file: Path, form: str, name: str) -> str:
-    """Return the sentence for a file of another form: what was expected, what was found, what to do."""
+def wrong_format(file: Path, file_format: str, name: str) -> str:
+    """Return the sentence for a file of another format: what was expected, what was found, what to do."""
     found, dataset = describe(file)
     if dataset == name:
         advice = "give the file its published name and ending"
     elif dataset:
-        found, advice = f"{found}, the form of the dataset '{dataset}'", f"ask for '{dataset}' instead"
+        found, advice = f"{found}, the format of the dataset '{dataset}'", f"use '{dataset}' instead"
     else:
         advice = ADVICE
-    return f"{file}: expected {form}, found {found}; {advice}"
+    return f"{file}: expected {file_format}, found {found}; {advice}"
 
 
 def describe(file: Path) -> tuple[str, str | None]:
-    """Return what a file holds, in words, and the dataset that is published in that form."""
+    """Return what a file holds, in words, and the dataset that is published in that format."""
     with file.open("rb") as stream:
         head = stream.read(1 << 16).decode(errors="replace").lstrip("\ufeff \t\r\n")
     if not head:
