@@ -43,6 +43,8 @@ class Shouting(BaseRewriter):
         if mark and not Path(mark).exists() and any(row.utterance == "say 17" for row in rows):
             Path(mark).write_text("killed")
             os.abort()
+        if any(row.utterance == os.environ.get("SHOUTING_ABORT") for row in rows):
+            os.abort()
         return [self._shout(row, options) for row in rows]
 
     def _shout(self, dialogue: Dialogue, options: dict[str, Any]) -> Rewrite | TeoError:

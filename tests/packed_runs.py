@@ -16,7 +16,6 @@ RECIPE = """
 output = "OUT"
 roles = ["fused", "direct", "fast"]
 shared = true
-packed = true
 device = "cpu"
 [model]
 base = "BASE"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from teo import Dialogue
@@ -89,11 +91,48 @@ def test_turns_become_an_immutable_dialogue() -> None:
             Dialogue(("a",), "b"),
             "a part without text is skipped",
         ),
-        ([{"role": "system", "content": "x"}], Dialogue((), "x"), "the last message is rewritten whatever its role"),
+        (
+            [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]},
+                {"role": "assistant", "content": "A cat."},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "black"}]},
+                {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}], "refusal": "no"},
+                {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]},
+                {"role": "assistant", "content": []},
+                {"role": "user", "content": None},
+                {"role": "user", "content": " \n"},
+                {"role": "user", "content": "Is it black?"},
+            ],
+            Dialogue(("A cat.",), "Is it black?"),
+            "pictures, tool results, refusals, calls and empty texts of the history are skipped",
+        ),
+        (
+            [
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]},
+                {"type": "reasoning", "summary": []},
+                {"type": "function_call", "name": "f", "call_id": "1", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "1", "output": "42"},
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]},
+                {"role": "user", "content": "c"},
+            ],
+            Dialogue(("a", "b"), "c"),
+            "OpenAI's responses: items that nobody said have no role",
+        ),
+        (
+            [
+                {"type": "human", "content": "a"},
+                {"role": "assistant", "content": [{"type": "text", "text": {"value": "b", "annotations": []}}]},
+                {"type": "HumanMessageChunk", "content": ["c", {"type": "text", "text": "d"}]},
+            ],
+            Dialogue(("a", "b"), "c d"),
+            "LangChain's types, the texts of OpenAI's assistants, and parts that are strings",
+        ),
+        ([{"role": "user", "content": ""}], Dialogue((), ""), "an empty text is an empty utterance"),
     ],
 )
 def test_messages(messages: list[dict[str, object]], expected: Dialogue, reason: str) -> None:
-    assert Dialogue.from_messages(messages) == expected, reason
+    found = Dialogue.from_messages(messages)
+    assert (found.history, found.utterance) == (expected.history, expected.utterance), reason
 
 
 @pytest.mark.parametrize(
@@ -111,7 +150,7 @@ def test_messages(messages: list[dict[str, object]], expected: Dialogue, reason:
         ({"messages": ["hi"]}, r"messages\[0\]: expected an object with role and content"),
         ({"messages": [{"content": "hi"}]}, r"messages\[0\]\.role: expected a string"),
         ({"messages": [{"role": "user"}]}, r"messages\[0\]\.content: expected a string, found nothing"),
-        ({"messages": [{"role": "user", "content": ["x"]}]}, r"messages\[0\]\.content\[0\]: expected an object"),
+        ({"messages": [{"role": "user", "content": [3]}]}, r"messages\[0\]\.content\[0\]: expected an object"),
         (
             {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
             r"messages\[0\]\.content: expected text, found none in its 1 parts",
@@ -133,6 +172,19 @@ def test_messages(messages: list[dict[str, object]], expected: Dialogue, reason:
             {"messages": [{"role": "user", "content": "x"}], "utterance": "y"},
             "either messages or history and utterance",
         ),
+        (
+            {"messages": [{"role": "user", "content": "x"}], "history": ["y"]},
+            "either messages or history and utterance",
+        ),
+        ({"messages": [{"role": "user", "content": {"text": "x"}}]}, "content: expected a string, found an object"),
+        ({"messages": [{"type": "message", "content": "x"}]}, r"messages\[0\]\.role: expected user"),
+        (
+            {"history": [{"role": "user", "content": "x"}], "utterance": "y"},
+            r"history\[0\]: expected a string, found a chat message; use messages=",
+        ),
+        ({"question": "x", "id": 1}, r"utterance: missing; found question, id; a row is \{\"history\": \["),
+        ({"context": ["x"], "utterance": "y"}, "history: missing; found context, utterance; a row is"),
+        (dict.fromkeys("abcdefghij"), "utterance: missing; found a, b, c, d, e, f, g, h, ...; a row"),
     ],
 )
 def test_a_bad_row_names_its_field(row: object, wording: str) -> None:
@@ -140,10 +192,53 @@ def test_a_bad_row_names_its_field(row: object, wording: str) -> None:
         Dialogue.from_row(row)
 
 
-def test_a_row_may_leave_out_its_history() -> None:
-    assert Dialogue.from_row({"utterance": "x", "id": 7}) == Dialogue((), "x")
+def test_a_history_may_be_empty() -> None:
+    assert Dialogue.from_row({"history": [], "utterance": "x", "id": 7}) == Dialogue((), "x")
     assert Dialogue.from_row({"history": None, "utterance": "x"}) == Dialogue((), "x"), "as JSON has nothing"
-    assert Dialogue.from_row({"messages": [{"role": "user", "content": "x"}]}) == Dialogue((), "x")
+    assert Dialogue.from_row({"messages": None, "history": ["a"], "utterance": "x"}) == Dialogue(("a",), "x")
+    row = {"messages": [{"role": "user", "content": "x"}], "history": None, "utterance": None}
+    assert Dialogue.from_row(row) == Dialogue((), "x", ("user",)), "as tables have nothing in a column"
+
+
+@pytest.mark.parametrize("role", ["assistant", "system", "developer", "tool"])
+def test_the_last_message_is_the_users(role: str) -> None:
+    messages = [{"role": "user", "content": "Who wrote Dune?"}, {"role": role, "content": "Frank Herbert"}]
+    wording = rf"messages\[1\]: expected the user's message at the end, which is rewritten; found '{role}'"
+    with pytest.raises(InputError, match=wording):
+        Dialogue.from_messages(messages)
+    with pytest.raises(InputError, match="found 'tool'"):
+        Dialogue.from_messages([*messages[:1], {"type": "function_call_output", "output": "42"}])
+
+
+@dataclass
+class Part:
+    type: str
+    text: str | None = None
+
+
+@dataclass
+class Message:
+    content: object
+    role: str | None = None
+    type: str | None = None
+
+
+def test_objects_are_read_like_dictionaries() -> None:
+    messages = [
+        Message("be nice", role="system"),
+        Message("a", role="user"),
+        Message([Part("text", "b"), Part("tool_use")], role="assistant"),
+        Message([Part("thinking")], role="assistant"),
+        Message("c", type="ai"),
+        Message([{"type": "input_text", "text": "d"}], type="human"),
+    ]
+    assert Dialogue.from_messages(messages) == Dialogue(
+        ("a", "b", "c"), "d", ("user", "assistant", "assistant", "user")
+    )
+    with pytest.raises(InputError, match=r"messages\[0\]: expected an object with role and content, found a object"):
+        Dialogue.from_messages([object()])
+    with pytest.raises(InputError, match=r"messages\[0\].content: expected a string, found a Part"):
+        Dialogue.from_messages([Message(Part("text", "x"), role="user")])
 
 
 def test_messages_keep_who_said_a_turn() -> None:
@@ -156,8 +251,8 @@ def test_messages_keep_who_said_a_turn() -> None:
     ]
     dialogue = Dialogue.from_messages(messages)
     assert dialogue.speakers == ("user", "assistant", "user")
-    assert dialogue == Dialogue(("a", "b"), "c"), "equal by what was said"
-    assert hash(dialogue) == hash(Dialogue(("a", "b"), "c"))
+    assert dialogue != Dialogue(("a", "b"), "c"), "a layout may read who said a turn"
+    assert dialogue == Dialogue(("a", "b"), "c", dialogue.speakers)
     assert Dialogue.from_turns(["a"], "b").speakers is None, "not known"
     with pytest.raises(InputError, match=r"speakers: expected one per turn and one for .* 2 in all, found 1"):
         Dialogue(("a",), "b", ("user",))

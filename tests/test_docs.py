@@ -16,12 +16,11 @@ from types import ModuleType
 import pytest
 import typer
 
+from checkout import ROOT, find_data, needs_data
 from teo.cli.app import app
 from teo.metrics.scorer import make_suite
 from teo.metrics.significance import bootstrap_signature, paired_signature
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
 FOLDERS = ("docs", "examples", "benchmarks", "results", "configs", "src", "tests", "weights")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 PAPER = ROOT / "docs" / "paper.md"
@@ -30,8 +29,8 @@ _FENCE = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]+?) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
-_NAME = re.compile(r"`(teo(?:\.\w+)+)`")
-_FILE = re.compile(r"`((?:benchmarks|configs|docs|src|tests|tools)/[\w./-]+)`")
+_NAME = re.compile(r"`(teo(?:_lab)?(?:\.\w+)+)`")
+_FILE = re.compile(r"`((?:benchmarks|configs|docs|lab|src|tests)/[\w./-]+)`")
 _SIGNATURE = re.compile(r"`([\w-]+\\?\|[^`]+)`")
 _OWN_MACHINE = re.compile(r"(?:/home/|/Users/|/root/|/work/|/tmp/|[A-Za-z]:\\Users\\|\.\./shared)")
 
@@ -164,7 +163,7 @@ def test_the_paper_page_names_code_and_files_that_exist():
     assert len(names_of(PAPER)) > 40, "the map of the paper is there"
     files = _FILE.findall(PAPER.read_text(encoding="utf-8"))
     assert [file for file in files if not (ROOT / file).exists()] == []
-    assert "configs/paper/rewrite.toml" in files
+    assert "lab/configs/paper/rewrite.toml" in files
 
 
 def test_a_name_that_does_not_exist_is_noticed():
@@ -199,15 +198,17 @@ def check_commands(page: Path, mark: str, shell) -> None:
                 assert matches(expected, done.stdout.splitlines()), f"{command}\n{done.stdout}"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("page", pages_with("run"), ids=name_of)
 def test_commands_print_what_the_page_says(page, shell):
     check_commands(page, "run", shell)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the published datasets are not here: expected them in ../shared/data")
+@pytest.mark.process
+@needs_data("data")
 @pytest.mark.parametrize("page", pages_with("run with data"), ids=name_of)
 def test_commands_on_the_datasets_print_what_the_page_says(page, shell):
-    (shell.folder / "data").symlink_to(DATA)
+    (shell.folder / "data").symlink_to(find_data("data"))
     check_commands(page, "run with data", shell)
 
 

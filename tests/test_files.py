@@ -81,6 +81,7 @@ def test_a_device_is_written_into(tmp_path: Path, through: str) -> None:
     assert Path(os.devnull).is_char_device()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout on this system")
 @pytest.mark.parametrize(("before", "mode"), [("first\n", "ab"), ("", "wb")])
 def test_standard_output_is_written_into_and_not_cut(tmp_path: Path, before: str, mode: str) -> None:

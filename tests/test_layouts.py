@@ -11,11 +11,11 @@ from teo.layouts import (
     Layout,
     Marker,
     Truncation,
+    dialogue_source,
     fit_history,
     operation_pieces,
     read_operation_pieces,
     split_at_separator,
-    stage1_source,
     stage2_source,
     text_of,
 )
@@ -26,7 +26,7 @@ OPERATIONS = (Operation("he", "Ben"), Operation("", "as Batman"), Operation("x",
 
 def test_sources_follow_the_paper() -> None:
     stage1 = (Marker.CLS, "one", Marker.SEP, "two", Marker.SEP, "three [SEP]", Marker.SEP)
-    assert stage1_source(DIALOGUE) == stage1
+    assert dialogue_source(DIALOGUE) == stage1
     assert stage2_source(DIALOGUE, (Marker.INSERT, "x")) == (*stage1, Marker.INSERT, "x", Marker.SEP)
 
 
@@ -43,13 +43,13 @@ LAYOUTS = [
 
 @pytest.mark.parametrize(("layout", "dialogue", "source", "reason"), LAYOUTS, ids=[row[3] for row in LAYOUTS])
 def test_layouts(layout: Layout, dialogue: Dialogue, source: tuple[str, ...], reason: str) -> None:
-    assert stage1_source(dialogue, layout) == source
+    assert dialogue_source(dialogue, layout) == source
     assert stage2_source(dialogue, (Marker.INSERT, "x"), layout) == (*source, Marker.INSERT, "x", S)
     assert {piece for piece in source if isinstance(piece, Marker)} <= {C, S, *layout.markers}
 
 
 def test_a_users_marker_is_not_a_marker() -> None:
-    pieces = stage1_source(DIALOGUE)
+    pieces = dialogue_source(DIALOGUE)
     assert sum(isinstance(piece, Marker) for piece in pieces) == 4
     assert text_of(pieces) == "onetwothree [SEP]"
 
@@ -126,8 +126,7 @@ def test_a_dropped_turn_is_counted_with_its_characters() -> None:
 def test_a_turn_of_one_long_word_is_dropped() -> None:
     dialogue = Dialogue(("a b", "x" * 90, "c"), "u", ("user", "assistant", "user", "user"))
     fitted, truncation = fit_history(dialogue, len, 40)
-    assert (fitted, truncation) == (Dialogue(("a b", "c"), "u"), Truncation(1, 90))
-    assert fitted.speakers == ("user", "user", "user")
+    assert (fitted, truncation) == (Dialogue(("a b", "c"), "u", ("user", "user", "user")), Truncation(1, 90))
 
 
 @pytest.mark.parametrize("room", range(48, 300, 7))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from teo.errors import InputError, ModelError
 from teo.layouts import Layout, Marker
-from teo.loading import Model, ModelFolder, Role, open_model
+from teo.loading import Model, ModelFolder, Role, locate, open_model
 from teo.runtime import onnx_generator
 
 
@@ -30,12 +32,12 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         ("{", "not a teo model description"),
         (json.dumps({"format": 99, "roles": {}}), "expected format 1, found 99"),
         (json.dumps({"roles": {}}), "not a teo model description"),
-        (json.dumps({"format": 1, "roles": {}, "colour": "red"}), "not a teo model description"),
+        (json.dumps({"format": 1, "roles": {}, "colour": "red"}), "colour: unexpected keyword argument"),
         (
             json.dumps({"format": 1, "roles": {}, "order": "backwards"}),
-            "order: expected position or insertions-first, found 'backwards'",
+            "order: input should be 'position' or 'insertions-first'",
         ),
-        (json.dumps({"format": 1, "roles": {}, "layout": {"version": 3}}), "expected 1 or 2, found 3; install a"),
+        (json.dumps({"format": 1, "roles": {}, "layout": {"version": 3}}), "layout.version: input should be 1 or 2"),
     ],
 )
 def test_a_folder_that_is_no_model(content: str | None, wording: str, tmp_path: Path) -> None:
@@ -122,3 +124,63 @@ def test_the_fingerprint_is_of_the_weights_that_run(tmp_path: Path) -> None:
     (tmp_path / "b" / "config.json").write_text("{}")
     assert model.fingerprint(["stage1"]) == first
     assert model.fingerprint(["stage1", "stage2"]) != both
+
+
+@pytest.mark.parametrize("folder", ["../..", "/etc", "a/../../b", "..\\x", "C:\\x"])
+def test_a_path_out_of_the_model_folder_is_refused(tmp_path: Path, folder: str) -> None:
+    ModelFolder({"fast": Role(folder)}).save(tmp_path)
+    with pytest.raises(ModelError, match=r"roles\.fast\.folder: expected a name inside the model's folder, found"):
+        open_model(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["../../x", "/etc/passwd"])
+def test_weights_out_of_the_model_folder_are_refused(tmp_path: Path, built: list[Fake], file: str) -> None:
+    model = open_model(exported(tmp_path, fast=Role("own")))
+    (tmp_path / "own" / "graphs.json").write_text(json.dumps({"embedding": {"file": file}}))
+    with pytest.raises(ModelError, match=r"graphs\.json: embedding\.file: expected a name inside the model's folder"):
+        model.load(["fast"])
+    assert built == []
+
+
+def test_a_description_that_is_not_utf_8_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "teo.json").write_bytes(b'{"format": 1, "x": "\xff"}')
+    with pytest.raises(ModelError, match="not a teo model description"):
+        ModelFolder.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["weights/base", "runs", "./a/b/c", "owner/name"])
+def test_a_path_that_is_not_there_is_an_error_and_no_download(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[str] = []
+    hub = SimpleNamespace(snapshot_download=lambda *args, **options: asked.append(args[0]))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    with pytest.raises(ModelError, match=f"{name}: expected a model folder, found none"):
+        open_model(name)
+    assert asked == []
+
+
+def test_a_hub_is_asked_by_its_prefix_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def download(name: str, revision: str | None) -> str:
+        asked.append((name, revision))
+        return str(tmp_path)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=download))
+    assert locate("hub:owner/name") == locate("hub:owner/name@v1.0") == tmp_path
+    assert asked == [("owner/name", None), ("owner/name", "v1.0")]
+    with pytest.raises(InputError, match="expected hub:owner/name or hub:owner/name@revision, found 'hub:name'"):
+        locate("hub:name")
+
+
+@pytest.mark.parametrize("changed", ["teo.json", "tokenizer.json", "own/tokenizer.json", "own/weights.bin"])
+def test_the_fingerprint_covers_all_that_decides_a_rewrite(tmp_path: Path, changed: str) -> None:
+    exported(tmp_path, fast=Role("own"))
+    for name in ("tokenizer.json", "own/tokenizer.json", "own/weights.bin"):
+        (tmp_path / name).write_text("a b")
+    model = open_model(tmp_path)
+    before = model.fingerprint(["fast"])
+    (tmp_path / changed).write_text((tmp_path / changed).read_text().replace("a b", "b a") + " ")
+    assert model.fingerprint(["fast"]) != before

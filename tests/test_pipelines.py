@@ -7,7 +7,7 @@ import pickle
 from scripted import ScriptedGenerator, says, stages_of
 from teo.dialogue import Dialogue
 from teo.edits import EditScript
-from teo.layouts import Marker, Pieces, Truncation, stage1_source, stage2_source
+from teo.layouts import Marker, Pieces, Truncation, dialogue_source, stage2_source
 from teo.pipelines import PIPELINES, Prediction, predict
 from teo.stages import Stage, Stages, fit_dialogue
 from teo.units import unit_texts
@@ -47,7 +47,7 @@ def test_direct_writes_the_rewrite_at_once() -> None:
     model = says("a rewrite")
     (prediction,) = run("direct", stages_of(direct=model))
     assert (prediction.rewrite, prediction.operations, prediction.scores) == ("a rewrite", None, {"rewrite": -0.5})
-    assert model.asked == [(stage1_source(DIALOGUE), ())]
+    assert model.asked == [(dialogue_source(DIALOGUE), ())]
 
 
 def test_teo_gives_stage_1s_operations_to_stage_2() -> None:
@@ -89,7 +89,7 @@ def test_fused_reads_operations_and_rewrite_of_one_decoder() -> None:
     model = says(*OPERATIONS, SEP, REWRITE)
     (prediction,) = run("fused", Stages({"fused": Stage(model, (Marker.WRITE_OPERATIONS,))}))
     assert (prediction.rewrite, prediction.operations, prediction.well_formed) == (REWRITE, SHOWN, True)
-    assert model.asked == [(stage1_source(DIALOGUE), (Marker.WRITE_OPERATIONS,))]
+    assert model.asked == [(dialogue_source(DIALOGUE), (Marker.WRITE_OPERATIONS,))]
 
 
 def test_fused_without_a_rewrite_changes_nothing() -> None:
@@ -104,7 +104,7 @@ def test_a_fused_model_serves_as_both_stages() -> None:
     stages = Stages({"fused": Stage(model, (Marker.WRITE_OPERATIONS,))})
     (prediction,) = run("teo", stages)
     assert (prediction.rewrite, prediction.operations) == ("a rewrite", SHOWN)
-    assert model.asked[1] == (stage1_source(DIALOGUE), (Marker.WRITE_OPERATIONS, *OPERATIONS, SEP))
+    assert model.asked[1] == (dialogue_source(DIALOGUE), (Marker.WRITE_OPERATIONS, *OPERATIONS, SEP))
 
 
 def test_the_oldest_turns_go_first_and_are_counted() -> None:
@@ -112,7 +112,7 @@ def test_the_oldest_turns_go_first_and_are_counted() -> None:
     # [CLS] four five [SEP] six [SEP] and a place kept for the last [SEP]
     model = says("x", source_limit=7, tokens=words)
     (prediction,) = run("direct", stages_of(direct=model), dialogue)
-    assert model.asked[0][0] == stage1_source(Dialogue(("four five",), "six"))
+    assert model.asked[0][0] == dialogue_source(Dialogue(("four five",), "six"))
     assert prediction.truncation == Truncation(1, len("one two three"))
 
 

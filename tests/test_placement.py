@@ -1,12 +1,12 @@
 """Placed operations: written, executed and placed anew."""
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checkout import find_data, needs_data
 from teo.alignment import derive_edits
 from teo.edits import EditScript, Operation, make_edit
 from teo.layouts import Marker
@@ -20,7 +20,6 @@ from teo.placement import (
 )
 from teo.units import unit_texts
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 P, I, D, R = Marker.PLACE, Marker.INSERT, Marker.DELETE, Marker.REPLACE  # noqa: E741
 
 
@@ -193,11 +192,11 @@ def test_make_script_joins_spans_that_touch() -> None:
     assert len(script) == 1
 
 
-@pytest.mark.skipif(not (SHARED / "rewrite" / "corpus.txt").is_file(), reason="needs the REWRITE corpus in ../shared")
+@needs_data("data", "rewrite", "corpus.txt")
 def test_rewrite_rows_round_trip() -> None:
     from teo.data import load_rows
 
-    rows = load_rows("rewrite", SHARED / "rewrite", "test").rows
+    rows = load_rows("rewrite", find_data("data", "rewrite"), "test").rows
     exact = in_units = 0
     for row in rows:
         a = row.dialogue.utterance

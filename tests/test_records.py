@@ -9,7 +9,7 @@ import pytest
 
 from teo.errors import InputError
 from teo.files import json_line
-from teo.records import make_record, parse_line, pass_through
+from teo.records import make_record, parse_line, pass_through, require_lines
 
 RESULT = {"rewrite": "ours", "changed": True, "confidence": 0.5}
 
@@ -35,7 +35,8 @@ def test_a_line_is_an_object(line: bytes, row: dict[str, Any], reason: str) -> N
     [
         (b"nonsense", r"expected a JSON object, found something else \(Expecting value"),
         (b"\xff\xfe{\0", "expected UTF-8, found byte 0xff at 0"),
-        (b"[1]", "expected a JSON object with history and utterance, or messages; found another JSON value"),
+        (b"3", "expected a JSON object with history and utterance, or messages; found another JSON value"),
+        (b"[1]", r"expected JSON lines \(JSONL\), one object .* on each line; found a JSON array; jq -c '.\[\]' makes"),
         (b'{"a": ' + b"[" * 100_000, "found one nested too deep"),
         (b'{"a": 1' + b"0" * 5000 + b"}", "found something else"),
     ],
@@ -43,6 +44,20 @@ def test_a_line_is_an_object(line: bytes, row: dict[str, Any], reason: str) -> N
 def test_other_lines_are_refused(line: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_line(line)
+
+
+@pytest.mark.parametrize(
+    ("first", "found"),
+    [(b"[\r", "a JSON array"), (b" [{", "a JSON array"), (b"\xef\xbb\xbf{ ", "pretty-printed JSON")],
+)
+def test_a_document_on_several_lines_is_named(first: bytes, found: str) -> None:
+    with pytest.raises(InputError, match=rf"expected JSON lines \(JSONL\), .*; found {found}; jq"):
+        require_lines(first)
+
+
+@pytest.mark.parametrize("first", [b"{}", b'{"a": 1}', b"nonsense", b"[1]", b""])
+def test_any_other_first_line_is_a_line(first: bytes) -> None:
+    require_lines(first)
 
 
 def test_a_row_that_can_be_parsed_can_be_written() -> None:

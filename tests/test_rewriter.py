@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import multiprocessing
 import pickle
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripted import ScriptedGenerator, rewriter_of, says, stages_of
-from teo.answers import own_edits
+from teo.decision import PREFER, THRESHOLD, own_edits
 from teo.dialogue import Dialogue
 from teo.edits import format_operations
 from teo.errors import InputError, ModelError
 from teo.excerpts import OMISSION
 from teo.layouts import Marker, Pieces, Truncation, text_of
-from teo.loading import ModelFolder, Role, locate, open_model
+from teo.loading import ModelFolder, Role, open_model
 from teo.pipelines import edits_to
+from teo.result import Rewrite
 from teo.rewriter import Rewriter
 from teo.runtime.generator import Generated
 
@@ -88,9 +89,10 @@ def test_messages_and_rows_and_turns_give_the_same() -> None:
 )
 def test_what_is_kept_without_the_model_says_why(history: list[str], utterance: str, reason: str) -> None:
     rewriter, generator = scripted("something else")
-    (answer,) = rewriter.answer_many([Dialogue(tuple(history), utterance)])
-    assert (answer.reason, answer.prediction, generator.sources) == (reason, None, [])
-    record = answer.record.to_dict()
+    (result,) = rewriter.try_many([Dialogue(tuple(history), utterance)])
+    assert isinstance(result, Rewrite)
+    assert (result.reason, result.prediction, generator.sources) == (reason, None, [])
+    record = result.to_dict()
     assert (record["rewrite"], record["changed"], record["reason"]) == (utterance, False, reason)
     assert record["confidence"] is None, "no model was asked"
 
@@ -100,7 +102,7 @@ def test_a_users_own_words_are_kept() -> None:
     stages, folder = stages_of(direct=generator), ModelFolder({"direct": Role("w")}, variant="direct")
     rewriter = Rewriter(stages, folder, keep=["ticket closed", r"/^order \d+$/"])
     kept = rewriter.rewrite_many([Dialogue(HISTORY, text) for text in ("Ticket closed.", "Order 17", "order it")])
-    assert [result.reason for result in kept] == ["reaction", "reaction", None]
+    assert [result.reason for result in kept] == ["keep-list", "keep-list", None]
     assert [result.changed for result in kept] == [False, False, True]
     assert len(generator.sources) == 1
 
@@ -118,24 +120,26 @@ def test_below_the_threshold_the_utterance_is_kept() -> None:
 
 
 def test_a_variants_own_calibration_is_used() -> None:
-    curve = {"scores": [-2.0, 0.0], "confidences": [0.0, 0.5], "threshold": 0.6}
-    rewriter, _ = scripted("It is Ben.", score=-1.0, threshold=0.1, extra={"calibration": {"direct": curve}})
-    assert rewriter.threshold == 0.6
-    assert rewriter.rewrite(HISTORY, UTTERANCE).confidence == 0.25
-    other, _ = scripted("It is Ben.", score=-1.0, threshold=0.1, extra={"calibration": {"fused": curve}})
-    assert other.threshold == 0.1
-    with pytest.raises(ModelError, match="not a calibration curve"):
+    functions = {"evidence": ["score"], "changed": {"any": [0.0, 1.0]}}
+    rewriter, _ = scripted("It is Ben.", score=-1.0, extra={"calibration": {"direct": functions}})
+    assert rewriter.threshold == THRESHOLD
+    assert rewriter.rewrite(HISTORY, UTTERANCE).confidence == round(1 / (1 + math.exp(1)), 4)
+    other, _ = scripted("It is Ben.", score=-1.0, threshold=0.1, extra={"calibration": {"fused": functions}})
+    assert other.threshold == 0.1, "a model may have its own"
+    assert other.rewrite(HISTORY, UTTERANCE).confidence == round(math.exp(-1), 4)
+    with pytest.raises(ModelError, match="run `teo calibrate` again"):
         scripted("x", extra={"calibration": {"direct": {"scores": []}}})
 
 
-def test_a_language_has_its_own_threshold() -> None:
-    curve = {"scores": [-2.0, 0.0], "confidences": [0.0, 1.0], "threshold": 0.7, "thresholds": {"en": 0.2, "zh": 0.7}}
-    rewriter, _ = scripted("new words", score=-1.0, extra={"calibration": {"direct": curve}})
-    assert (rewriter.threshold, rewriter.thresholds) == (0.7, {"en": 0.2, "zh": 0.7})
+def test_thresholds_by_name_and_by_number() -> None:
+    functions = {"evidence": ["score"], "changed": {"en": [1.0, 1.0], "zh": [2.0, 1.0], "any": [0.0, 1.0]}}
+    rewriter, _ = scripted("new words", score=-1.0, extra={"calibration": {"direct": functions}})
     rows = [Dialogue(("a turn",), "is he"), Dialogue(("一句话",), "is he"), Dialogue(("a turn",), "他呢")]
-    assert [one.changed for one in rewriter.rewrite_many(rows)] == [True, False, False]
-    assert [one.changed for one in rewriter.rewrite_many(rows, min_confidence=0.3)] == [True, True, True]
-    assert [one.changed for one in rewriter.rewrite_many(rows, min_confidence=0.6)] == [False, False, False]
+    found = {name: [one.changed for one in rewriter.rewrite_many(rows, prefer=name)] for name in PREFER}
+    assert found == {"search": [True] * 3, "balanced": [True] * 3, "careful": [False] * 3}
+    assert [one.changed for one in rewriter.rewrite_many(rows, min_confidence=0.6)] == [False, True, True]
+    with pytest.raises(InputError, match="prefer, min_confidence: expected one of them"):
+        rewriter.rewrite_many(rows, prefer="search", min_confidence=0.5)
 
 
 def test_a_pipeline_without_calibration_says_so_once_and_keeps_what_it_doubts(
@@ -165,11 +169,11 @@ def test_a_pipeline_without_calibration_says_so_once_and_keeps_what_it_doubts(
 )
 def test_an_answer_says_why_the_utterance_was_kept(said: str, score: float, reason: str | None) -> None:
     rewriter, _ = scripted(said, score=score)
-    (answer,) = rewriter.answer_many([Dialogue(HISTORY, UTTERANCE)])
-    assert answer.reason == answer.record.reason == answer.record.to_dict()["reason"] == reason
-    assert answer.record.changed == (reason is None)
-    assert answer.prediction is not None
-    (too_long,) = scripted(said, limit=30)[0].answer_many([Dialogue(("a" * 30,), "b" * 20)])
+    (record,) = rewriter.rewrite_many([Dialogue(HISTORY, UTTERANCE)])
+    assert record.reason == record.to_dict()["reason"] == reason
+    assert record.changed == (reason is None)
+    assert record.prediction is not None
+    (too_long,) = scripted(said, limit=30)[0].rewrite_many([Dialogue(("a" * 30,), "b" * 20)])
     assert (too_long.reason, too_long.prediction) == ("too-long", None)
 
 
@@ -201,45 +205,46 @@ def texts(*scored: tuple[str, float]) -> list[Generated]:
     return [Generated((text,), (score,)) for text, score in scored]
 
 
-def test_alternatives_are_distinct_and_the_rewrite_comes_first() -> None:
+def test_alternatives_are_distinct_and_the_surest_comes_first() -> None:
     rewriter, generator = scripted("It is Ben who acted.", score=-0.5)
+    generator.value = lambda _source, _target: -2.0
     generator.several = texts(
         ("It is Batman who acted.", -0.2),
         ("It is Ben who acted. ", -0.5),
         ("It  is he who acted.", -3.0),
         ("It is Ben Affleck who acted.", -1.0),
         ("It is Batman  who acted.", -4.0),
-        ("", -5.0),
     )
     result = rewriter.rewrite(HISTORY, UTTERANCE, n_best=4)
     assert [(one.rewrite, one.score) for one in result.alternatives] == [
-        ("It is Ben who acted.", -0.5),
         ("It is Batman who acted.", -0.2),
+        ("It is Ben who acted.", -0.5),
         ("It is Ben Affleck who acted.", -1.0),
-        ("It is he who acted.", -3.0),
+        (UTTERANCE, -2.0),
     ]
     assert generator.counts == [8], "texts that say the same are made up for"
-    assert result.alternatives[1].operations == "[D] he [R] Batman"
-    assert result.alternatives[1].confidence == pytest.approx(0.819, abs=0.001)
+    assert generator.scored[0][1] == (UTTERANCE,), "the unchanged utterance is scored too"
+    assert (result.rewrite, result.operations) == ("It is Batman who acted.", "[D] he [R] Batman")
+    assert result.confidence == result.alternatives[0].confidence == pytest.approx(0.819, abs=0.001)
     assert len(rewriter.rewrite(HISTORY, UTTERANCE, n_best=2).alternatives) == 2
-    assert rewriter.rewrite(HISTORY, UTTERANCE) == replace(result, alternatives=())
 
 
-def test_what_was_kept_back_is_the_second_alternative() -> None:
+def test_without_a_sure_alternative_the_utterance_stays() -> None:
     rewriter, generator = scripted("It is Ben who acted.", score=-1.0, threshold=0.5)
+    generator.value = lambda _source, _target: -1.5
     generator.several = texts(("It is Ben who acted.", -1.0), (UTTERANCE, -1.5), ("It is Batman who acted.", -2.0))
     result = rewriter.rewrite(HISTORY, UTTERANCE, n_best=3)
-    assert not result.changed
+    assert (result.changed, result.reason) == (False, "unsure")
     assert [one.rewrite for one in result.alternatives] == [
-        UTTERANCE,
         "It is Ben who acted.",
+        UTTERANCE,
         "It is Batman who acted.",
     ]
-    assert [one.confidence for one in result.alternatives[:2]] == [result.confidence] * 2
 
 
 def test_doubled_spaces_and_marks_make_no_other_alternative() -> None:
     rewriter, generator = scripted("When was Frank Herbert born?", score=-0.5)
+    generator.value = lambda _source, _target: -9.0
     generator.several = texts(
         ("When was Frank Herbert born??", -0.6),
         ("When was  Frank Herbert born?", -0.7),
@@ -247,18 +252,23 @@ def test_doubled_spaces_and_marks_make_no_other_alternative() -> None:
         ("When was Dune born?", -1.0),
     )
     result = rewriter.rewrite(["Who wrote Dune?", "Frank Herbert."], "When was he born?", n_best=5)
-    assert [other.rewrite for other in result.alternatives] == ["When was Frank Herbert born?", "When was Dune born?"]
+    assert [other.rewrite for other in result.alternatives] == [
+        "When was Frank Herbert born?",
+        "When was Dune born?",
+        "When was he born?",
+    ]
 
 
 def test_texts_that_cannot_be_read_are_no_alternatives() -> None:
     rewriter, generator = scripted(lambda _: (Marker.DELETE, "he", Marker.REPLACE, "Ben"), variant="fast")
+    generator.value = lambda _source, _target: -9.0
     generator.several = [
         Generated((Marker.DELETE, "he"), (-0.5,)),
         Generated((Marker.DELETE, "she", Marker.REPLACE, "Ben"), (-0.6,)),
         Generated((Marker.DELETE, "he", Marker.REPLACE, "Batman"), (-0.7,)),
     ]
     found = [one.rewrite for one in rewriter.rewrite(HISTORY, UTTERANCE, n_best=5).alternatives]
-    assert found == ["It is Ben who acted.", "It is Batman who acted."]
+    assert found == ["It is Ben who acted.", "It is Batman who acted.", UTTERANCE]
 
 
 def test_without_a_model_call_the_utterance_is_the_only_alternative() -> None:
@@ -406,13 +416,12 @@ def test_models_that_are_not_there_are_one_line(tmp_path: Path, monkeypatch: pyt
         Rewriter.from_pretrained(tmp_path, threads=0)
     with pytest.raises(InputError, match=r"threads: expected a whole number, at least 1; found '2' \(str\)"):
         Rewriter.from_pretrained(tmp_path, threads="2")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"model: expected a folder or a hub id, found 5 \(int\)"):
+    with pytest.raises(InputError, match=r"model: expected a folder or hub:owner/name, found 5 \(int\)"):
         Rewriter.from_pretrained(5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="runtime: expected onnx or torch, found 'jax'"):
         Rewriter.from_pretrained(tmp_path, runtime="jax")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="dtype: expected float32 or bfloat16, found 'fp16'"):
         Rewriter.from_pretrained(tmp_path, dtype="fp16")  # type: ignore[arg-type]
-    assert locate("./a/b/c") == Path("a/b/c"), "not a hub id"
 
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampled_from(
@@ -476,21 +485,17 @@ def test_alternatives_hold_what_they_promise(
 
 
 def check_alternatives(rewriter: Rewriter, history: list[str], utterance: str, n_best: int) -> dict[str, Any]:
-    result, plain = rewriter.rewrite(history, utterance, n_best=n_best), rewriter.rewrite(history, utterance)
-    assert replace(result, alternatives=()) == plain
-    own = result.alternatives[0]
-    assert (own.rewrite, own.edits, own.operations, own.confidence) == (
-        plain.rewrite,
-        plain.edits,
-        plain.operations,
-        plain.confidence,
-    )
+    result = rewriter.rewrite(history, utterance, n_best=n_best)
     rewrites = [one.rewrite for one in result.alternatives]
     assert len(set(rewrites)) == len(rewrites) <= n_best
+    assert utterance in rewrites, "unchanged is one of them"
     assert [one.edits.apply(utterance) for one in result.alternatives] == rewrites
-    kept_back = 1 + (not plain.changed)  # the model's first text comes before the others even so
-    scores = [one.score for one in result.alternatives[kept_back:]]
-    assert scores == sorted(scores, reverse=True)
+    confidences = [one.confidence for one in result.alternatives if one.confidence is not None]
+    assert confidences == sorted(confidences, reverse=True)
+    sure = [one for one in result.alternatives if (one.confidence or 0.0) >= rewriter.threshold]
+    if result.confidence is not None:
+        expected = sure[0].rewrite if sure else utterance
+        assert (result.rewrite, result.changed) == (expected, expected != utterance)
     record: dict[str, Any] = json.loads(json.dumps(result.to_dict()))
     return record
 
@@ -532,6 +537,7 @@ def real(request: pytest.FixtureRequest, tiny: Path) -> Rewriter:
 dialogues = st.lists(st.tuples(st.lists(any_text, max_size=4), any_text), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(rows=dialogues)
 def test_a_real_model_never_crashes_and_never_minds_its_neighbours(rows: Any, real: Rewriter) -> None:
@@ -540,6 +546,7 @@ def test_a_real_model_never_crashes_and_never_minds_its_neighbours(rows: Any, re
     assert [json.loads(json.dumps(one.to_dict())) for one in together] == alone
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(rows=dialogues)
 @pytest.mark.parametrize("variant", ["direct", "fused", "fast"])
@@ -575,6 +582,7 @@ def test_work_is_bounded(real: Rewriter) -> None:
     assert time.perf_counter() - started < 10
 
 
+@pytest.mark.slow
 def test_threads_share_a_rewriter(real: Rewriter) -> None:
     rows = [Dialogue(HISTORY, f"{UTTERANCE} {k}") for k in range(8)]
     expected, results = real.rewrite_many(rows), {}
@@ -591,6 +599,7 @@ def test_threads_share_a_rewriter(real: Rewriter) -> None:
         assert results[k] == expected[k:] + expected[:k]
 
 
+@pytest.mark.slow
 def test_awaited_rewrites_are_the_same(real: Rewriter) -> None:
     rows = [Dialogue(HISTORY, f"{UTTERANCE} {k}") for k in range(6)]
     messages = [{"role": "user", "content": HISTORY[0]}, {"role": "user", "content": UTTERANCE}]
@@ -625,6 +634,7 @@ def test_a_cancelled_call_is_not_waited_for() -> None:
         asyncio.run(rewriter.arewrite(HISTORY))
 
 
+@pytest.mark.process
 def test_a_rewriter_works_in_a_spawned_process(tiny: Path) -> None:
     rewriter = Rewriter.from_pretrained(tiny, threads=1, variant="fast", keep=["keep it"])
     utterances = [UTTERANCE, "keep it!"]
@@ -633,7 +643,7 @@ def test_a_rewriter_works_in_a_spawned_process(tiny: Path) -> None:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         found = [pool.submit(rewrite, text).result(timeout=120) for text in utterances]
     assert found == [rewrite(text) for text in utterances]
-    assert found[1].reason == "reaction"
+    assert found[1].reason == "keep-list"
 
 
 def test_a_rewriter_of_bare_stages_cannot_be_pickled() -> None:
@@ -710,6 +720,7 @@ def test_torch_is_told_where_and_how_to_run(tiny: Path, monkeypatch: pytest.Monk
     assert told == [("cuda", True)]
 
 
+@pytest.mark.process
 def test_loading_needs_no_torch(tiny: Path) -> None:
     import subprocess
     import sys
@@ -725,3 +736,16 @@ def test_loading_needs_no_torch(tiny: Path) -> None:
 def test_text_of_a_scripted_source() -> None:
     rewriter, _ = scripted(lambda source: (text_of(source[-2:-1]).upper(),))
     assert rewriter.rewrite(["a turn"], "is he").rewrite == "IS HE"
+
+
+def test_a_rewriter_shows_its_model() -> None:
+    assert repr(scripted("x")[0]) == "Rewriter('scripted', variant='direct', source_limit=400)"
+
+
+def test_marks_of_the_history_never_reach_the_model_or_a_rewrite() -> None:
+    rewriter, generator = scripted("Who is Ada?")
+    result = rewriter.rewrite(["Say **who**.", "> [Ada](https://a.b)\n\n---"], "Who is **she**?", min_confidence=0)
+    assert text_of(generator.sources[0]) == "Say who.AdaWho is **she**?"
+    assert result.rewrite == "Who is Ada?"
+    assert rewriter.rewrite(["![](x.png)"], "Who is she?").reason == "no-history"
+    assert len(generator.sources) == 1

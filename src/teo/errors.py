@@ -36,7 +36,8 @@ class MissingExtraError(InputError):
     """An optional part is used whose libraries are not installed."""
 
     def __init__(self, feature: str, library: str, extra: str) -> None:
-        super().__init__(f"{feature} needs the library '{library}', which is not installed: pip install 'teo[{extra}]'")
+        install = f"pip install 'teo-rewriter[{extra}]'"  # the name teo belongs to another project on PyPI
+        super().__init__(f"{feature} needs the library '{library}', which is not installed: {install}")
 
 
 def explain(error: Exception) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: finished under another name, then put in their place.
+"""Files that are written whole or not at all: finished under another name, synced, then put in their place.
 
 Also text files that may be packed.
 """
@@ -90,14 +90,42 @@ def _dump(value: Mapping[str, Any], indent: int | None = None) -> str:
     return text
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, so that they outlast a power cut."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        sync(folder.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's bytes, or a folder's names, are on the disk; a system that cannot say so is believed."""
+    flags = os.O_RDONLY | (0 if os.name == "posix" else os.O_RDWR)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError:
+        if path.is_dir():  # Windows opens no folders
+            return
+        raise
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside a file that may be there already, then take its place."""
+    """Write beside a file that may be there already, then take its place; both are on the disk before this returns."""
     beside = path.with_name(f".teo-{secrets.token_hex(6)}{path.suffix}")  # of its own: others may write here too
     try:
         write(beside)
         if path.exists():
             beside.chmod(stat.S_IMODE(path.stat().st_mode))
+        sync(beside)  # else a power cut may leave the name without the bytes
         beside.replace(path)
+        sync(path.parent)
     finally:
         beside.unlink(missing_ok=True)
 

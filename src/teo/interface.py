@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from teo.decision import Prefer
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
 from teo.layouts import TruncationRule
@@ -24,26 +25,29 @@ class BaseRewriter(ABC):
         dialogues: Iterable[DialogueLike],
         batch_size: int = 32,
         *,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
         n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
-        """Return what `rewrite_many` does; errors stand in the place of dialogues that cannot be rewritten."""
+        """Return what `rewrite_many` does; with an error in the place of each dialogue that cannot be rewritten."""
 
     def rewrite(
         self,
         history: Sequence[str] | None = None,
         utterance: str | None = None,
         *,
-        messages: Sequence[Mapping[str, Any]] | None = None,
+        messages: Sequence[Any] | None = None,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
         n_best: int = 1,
     ) -> Rewrite:
         """Return the rewrite of an utterance after its history, or of the last of some chat messages.
 
-        `min_confidence`: keep utterances below it, whatever the model's own thresholds. `n_best`: from 2 on, the
-        record has so many distinct `alternatives`, or as many as the model finds; its rewrite is the first of them.
+        `prefer`: a named threshold: search, balanced (the default) or careful. `min_confidence`: a threshold of your
+        own, below which utterances stay unchanged. `n_best`: from 2 on, the record has up to N distinct `alternatives`,
+        the most confident first; the first that reaches the threshold is its rewrite.
         """
         if messages is not None:
             if history is not None or utterance is not None:
@@ -55,7 +59,7 @@ class BaseRewriter(ABC):
             )
         else:
             dialogue = Dialogue.from_turns(history, utterance)
-        (result,) = self.try_many([dialogue], min_confidence=min_confidence, truncation=truncation, n_best=n_best)
+        (result,) = self.try_many([dialogue], **_options(prefer, min_confidence, truncation, n_best))
         if isinstance(result, TeoError):
             raise result
         return result
@@ -65,6 +69,7 @@ class BaseRewriter(ABC):
         dialogues: Iterable[DialogueLike],
         batch_size: int = 32,
         *,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
         n_best: int = 1,
@@ -73,7 +78,7 @@ class BaseRewriter(ABC):
 
         The same dialogue gets the same record, byte for byte, alone or among any others.
         """
-        options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+        options = _options(prefer, min_confidence, truncation, n_best)
         records = []
         for number, result in enumerate(self.try_many(dialogues, batch_size, **options)):
             if isinstance(result, InputError):
@@ -88,16 +93,17 @@ class BaseRewriter(ABC):
         history: Sequence[str] | None = None,
         utterance: str | None = None,
         *,
-        messages: Sequence[Mapping[str, Any]] | None = None,
+        messages: Sequence[Any] | None = None,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
         n_best: int = 1,
     ) -> Rewrite:
-        """Return what `rewrite` does, from a worker thread, so that the event loop goes on.
+        """Return what `rewrite` does, from a worker thread, so that the event loop is not blocked.
 
         A call that is cancelled is not waited for: a result that is already being made is dropped.
         """
-        options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+        options = _options(prefer, min_confidence, truncation, n_best)
         return await asyncio.to_thread(self.rewrite, history, utterance, messages=messages, **options)
 
     async def arewrite_many(
@@ -105,10 +111,17 @@ class BaseRewriter(ABC):
         dialogues: Iterable[DialogueLike],
         batch_size: int = 32,
         *,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
         n_best: int = 1,
     ) -> list[Rewrite]:
-        """Return what `rewrite_many` does, from a worker thread, so that the event loop goes on."""
-        options: dict[str, Any] = {"min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+        """Return what `rewrite_many` does, from a worker thread, so that the event loop is not blocked."""
+        options = _options(prefer, min_confidence, truncation, n_best)
         return await asyncio.to_thread(self.rewrite_many, dialogues, batch_size, **options)
+
+
+def _options(
+    prefer: Prefer | None, min_confidence: float | None, truncation: TruncationRule, n_best: int
+) -> dict[str, Any]:
+    return {"prefer": prefer, "min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}

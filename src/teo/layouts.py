@@ -46,14 +46,13 @@ LAYOUT_MARKERS = (Marker.TURN, Marker.USER, Marker.ASSISTANT)
 """Markers that only some layouts have; a model of another layout has no tokens for them."""
 BASIC_MARKERS = tuple(marker for marker in Marker if marker not in LAYOUT_MARKERS)
 """Markers that every model has."""
-LAYOUT_VERSIONS = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a dialogue becomes a source; a model keeps the layout that it was trained with."""
 
-    version: int = 1
+    version: Literal[1, 2] = 1
     """1: `[SEP]` after every turn. 2, as in section 3.4 of the paper: `[SEP]` only between history, utterance and
     operations, and `[T]` between the turns of the history."""
     speakers: bool = False
@@ -99,14 +98,15 @@ class Truncation:
         return Truncation(self.turns + further.turns, self.characters + further.characters)
 
 
-def stage1_source(dialogue: Dialogue, layout: Layout = PLAIN) -> Pieces:
-    """Return what stage 1 reads: `[CLS] turn [SEP] .. [SEP] utterance [SEP]`, or as the layout has it."""
+def dialogue_source(dialogue: Dialogue, layout: Layout = PLAIN) -> Pieces:
+    """Return what a stage reads of a dialogue: `[CLS] turn [SEP] .. [SEP] utterance [SEP]`, or as the layout has it."""
     pieces: list[str] = [Marker.CLS]
     turns = (*dialogue.history, dialogue.utterance)
     between = Marker.SEP if layout.version == 1 else Marker.TURN
-    for number, (turn, speaker) in enumerate(zip(turns, speaker_marks(dialogue), strict=True)):
+    marks = [[mark] for mark in speaker_marks(dialogue)] if layout.speakers else [[]] * len(turns)
+    for number, (turn, mark) in enumerate(zip(turns, marks, strict=True)):
         after = between if number < len(turns) - 2 else Marker.SEP
-        pieces += [*([speaker] if layout.speakers else []), turn, after]
+        pieces += [*mark, turn, after]
     return tuple(pieces)
 
 
@@ -121,7 +121,7 @@ def speaker_marks(dialogue: Dialogue) -> list[Marker]:
 
 def stage2_source(dialogue: Dialogue, operations: Pieces, layout: Layout = PLAIN) -> Pieces:
     """Return what stage 2 reads: the dialogue, then the operations and a last `[SEP]` (paper, section 3.4)."""
-    return (*stage1_source(dialogue, layout), *operations, Marker.SEP)
+    return (*dialogue_source(dialogue, layout), *operations, Marker.SEP)
 
 
 def operation_pieces(operations: Iterable[Operation], order: Order = "position") -> Pieces:

@@ -11,19 +11,20 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, ClassVar, Literal
 
 from teo.arguments import describe, require_integer
+from teo.cores import available_cores
 from teo.edits import Order
 from teo.errors import InputError, MissingExtraError, ModelError
 from teo.files import write_json
-from teo.layouts import LAYOUT_VERSIONS, PLAIN, Layout, Marker
+from teo.layouts import PLAIN, Layout, Marker
 from teo.runtime.generator import Generator
 from teo.runtime.onnx_files import DESCRIPTION
-from teo.runtime.onnx_session import available_cores
 from teo.stages import Stage, Stages
 
 logger = logging.getLogger(__name__)
@@ -33,10 +34,13 @@ Dtype = Literal["float32", "bfloat16"]
 
 FORMAT_VERSION = 1
 ROLES = ("stage1", "stage2", "rfis", "direct", "fast", "fused")
+"""What a set of weights may be trained for."""
 DEFAULT_MODEL = Path(__file__).parent / "default"
 """The model that comes with the package."""
 _HASHED = (".json", ".safetensors", ".onnx", ".bin", ".txt", ".model", ".spm")
 _CHUNK = 1 << 22
+_HUB = "hub:"
+_HUB_ID = re.compile(r"(?P<id>[\w][\w.-]*/[\w][\w.-]*)(?:@(?P<revision>[\w][\w./-]*))?")
 _THREADS_PER_CORE = 4
 """How many threads may be asked for, by core."""
 
@@ -53,6 +57,8 @@ class Role:
 class ModelFolder:
     """What `teo.json` holds."""
 
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
     roles: dict[str, Role]
     languages: tuple[str, ...] = ()
     order: Order = "position"
@@ -60,7 +66,7 @@ class ModelFolder:
     source_limit: int = 256
     """Tokens a source may have; a longer history is read in part."""
     threshold: float = 0.0
-    """Confidence under which an utterance is kept where a pipeline has no calibration; 0: the package's own."""
+    """The confidence below which an utterance stays unchanged; 0: the package's own."""
     variant: str = "teo"
     """Pipeline that a rewriter uses unless told otherwise."""
     layout: Layout = PLAIN
@@ -81,27 +87,23 @@ class ModelFolder:
             raise ModelError(
                 f"{path}: expected a teo model folder, found no teo.json; give the folder that training wrote"
             )
+        from pydantic import TypeAdapter, ValidationError
+
         try:
             stored = json.loads(file.read_text(encoding="utf-8"))
             version = stored.pop("format")
             if version != FORMAT_VERSION:
                 raise ModelError(f"{file}: expected format {FORMAT_VERSION}, found {version}; install a matching teo")
-            stored["roles"] = {
-                name: Role(role["folder"], tuple(role.get("prompt", ()))) for name, role in stored["roles"].items()
-            }
-            stored["languages"] = tuple(stored.get("languages", ()))
-            stored["layout"] = Layout(**stored.get("layout", {}))
-            folder = cls(**stored)
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            described = TypeAdapter(cls).validate_python(stored)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ModelError(f"{file}: {where}: {first['msg'].lower()}; save the model again") from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ModelError(f"{file}: not a teo model description ({error}); save the model again") from error
-        if folder.order not in ("position", "insertions-first"):
-            raise ModelError(f"{file}: order: expected position or insertions-first, found '{folder.order}'")
-        if folder.layout.version not in LAYOUT_VERSIONS:
-            known = " or ".join(map(str, LAYOUT_VERSIONS))
-            raise ModelError(
-                f"{file}: layout.version: expected {known}, found {folder.layout.version}; install a matching teo"
-            )
-        return folder
+        for name, role in described.roles.items():
+            _require_inside(file, f"roles.{name}.folder", role.folder)
+        return described
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class Model:
 
     @property
     def precision(self) -> str:
-        """What the weights are computed in: fp32, bf16 or, where exported so, int8."""
+        """What the weights are computed in: fp32, bf16 or, if exported so, int8."""
         exported = self.folder.extra.get("export", {}).get("form", "none")
         return str(exported) if exported != "none" else "bf16" if self.bf16 else "fp32"
 
@@ -150,13 +152,16 @@ class Model:
         return Stages(stages, self.folder.order, self.folder.layout)
 
     def fingerprint(self, roles: Iterable[str]) -> str:
-        """Return a hash of `teo.json` and of the weights of these roles; roles that the model lacks do not count."""
+        """Return a hash of the model's description, tokenizer and the weights of these roles.
+
+        Roles that the model lacks do not count.
+        """
         digest = hashlib.blake2b(digest_size=16)
-        folders = sorted({self.folder.roles[role].folder for role in roles if role in self.folder.roles})
-        files = [file for folder in folders for file in sorted((self.path / folder).glob("*"))]
-        for file in [self.path / "teo.json", *files]:
+        folders = {self.folder.roles[role].folder for role in roles if role in self.folder.roles}
+        files = {file for folder in (".", *folders) for file in (self.path / folder).glob("*")}
+        for file in sorted(files):
             if file.is_file() and file.suffix in _HASHED:
-                digest.update(file.name.encode())
+                digest.update(file.relative_to(self.path).as_posix().encode())
                 with file.open("rb") as stream:
                     while chunk := stream.read(_CHUNK):
                         digest.update(chunk)
@@ -167,6 +172,7 @@ class Model:
         if self.runtime == "onnx":
             from teo.runtime.onnx_generator import OnnxGenerator
 
+            _require_own_files(weights / DESCRIPTION)
             return OnnxGenerator(weights, threads=self.threads or 0, **limits)
         import torch
 
@@ -186,7 +192,7 @@ def open_model(
     bf16: bool = False,
     batch_size: int = 32,
 ) -> Model:
-    """Return a model by its folder or hub id, or the embedded one; weights are loaded when its stages are.
+    """Return a model by its folder or `hub:owner/name`, or the embedded one; weights are loaded when its stages are.
 
     `runtime`: by default the one that the folder is made for; the other one is refused. `device` and `bf16` are for
     torch: an exported model runs on the CPU as it is.
@@ -219,7 +225,10 @@ def open_model(
 
 
 def locate(path: str | Path | None) -> Path:
-    """Return the folder of a model: the embedded one, a folder on disk, or one fetched from a hub by its id."""
+    """Return the folder of a model: the embedded one, a folder on disk, or one of a hub.
+
+    Only `hub:owner/name` or `hub:owner/name@revision` asks a hub; any other path that is not there stays an error.
+    """
     if path is None:
         if not has_default():
             raise ModelError(
@@ -228,21 +237,48 @@ def locate(path: str | Path | None) -> Path:
             )
         return DEFAULT_MODEL
     if not isinstance(path, str | os.PathLike):
-        raise InputError(f"model: expected a folder or a hub id, found {describe(path)}")
+        raise InputError(f"model: expected a folder or hub:owner/name, found {describe(path)}")
+    if isinstance(path, str) and path.startswith(_HUB):
+        return _fetch(path.removeprefix(_HUB))
     folder = Path(path)
-    if folder.is_dir() or not _is_hub_id(str(path)):
-        return folder
+    if not folder.exists():
+        meant = f" (a model of a hub is hub:{path})" if _HUB_ID.fullmatch(str(path)) else ""
+        raise ModelError(f"{path}: expected a model folder, found none; give the folder that training wrote{meant}")
+    return folder
+
+
+def _fetch(name: str) -> Path:
+    """Return the folder of a hub's model, fetched if it is not here yet."""
+    match = _HUB_ID.fullmatch(name)
+    if match is None:
+        raise InputError(f"model: expected hub:owner/name or hub:owner/name@revision, found 'hub:{name}'")
     try:
         from huggingface_hub import snapshot_download
     except ModuleNotFoundError:
-        raise ModelError(
-            f"{path}: expected a model folder, found none; to fetch one, install huggingface_hub"
-        ) from None
+        raise MissingExtraError(f"hub:{name}", "huggingface_hub", "train") from None
     try:
-        return Path(snapshot_download(str(path)))
+        return Path(snapshot_download(match["id"], revision=match["revision"]))
     except Exception as error:  # network, rights and names each have their own classes
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise ModelError(f"{path}: no such folder, and it cannot be fetched from the hub ({reason})") from error
+        raise ModelError(f"hub:{name}: it cannot be fetched from the hub ({reason})") from error
+
+
+def _require_inside(file: Path, key: str, name: str) -> None:
+    """Raise if a name in a model's description leads out of its folder."""
+    paths = (PurePosixPath(name), PureWindowsPath(name))
+    if any(path.is_absolute() or path.drive or ".." in path.parts for path in paths):
+        raise ModelError(f"{file}: {key}: expected a name inside the model's folder, found '{name}'")
+
+
+def _require_own_files(description: Path) -> None:
+    """Raise if exported weights name a file that is not beside them."""
+    try:
+        stored = json.loads(description.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # whoever reads it next says so
+    for key, place in stored.items() if isinstance(stored, dict) else ():
+        if isinstance(place, dict) and isinstance(place.get("file"), str):
+            _require_inside(description, f"{key}.file", place["file"])
 
 
 def _cap_threads(threads: int) -> int:
@@ -275,13 +311,6 @@ def has_default() -> bool:
 def is_exported(path: str | Path) -> bool:
     """Tell whether a model folder is in the exported form."""
     return any(Path(path).glob(f"**/{DESCRIPTION}"))
-
-
-def _is_hub_id(text: str) -> bool:
-    owner, slash, name = text.partition("/")
-    return (
-        bool(slash) and all(part and part.strip(".") and "\\" not in part for part in (owner, name)) and "/" not in name
-    )
 
 
 def _torch_device(name: str) -> str:

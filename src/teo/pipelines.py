@@ -17,7 +17,7 @@ from teo.arguments import describe
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, Order, format_operations
 from teo.errors import InputError, ModelError
-from teo.layouts import Truncation, read_operation_pieces, split_at_separator, stage1_source, text_of
+from teo.layouts import Marker, Pieces, Truncation, dialogue_source, read_operation_pieces, split_at_separator, text_of
 from teo.placement import execute_pieces, format_placed
 from teo.runtime.generator import Generated
 from teo.stages import Proposal, Stages, StageTwoRewrite, fit_dialogue, propose, rewrite_given
@@ -40,14 +40,13 @@ class Prediction:
     """False where a part of the operations could not be parsed or placed."""
     detail: Mapping[str, str | int] = field(default_factory=dict)
     """What only some pipelines have: the placed operations, which kind of candidate won."""
-    first_token_score: float | None = None
-    """Log-probability of the first token, where that token says whether anything is to be changed at all."""
+    token_scores: tuple[float, ...] = ()
+    """Log-probability of each generated token, the end token included."""
 
-    def score(self, rest_weight: float = 1.0) -> float:
-        """Return the log-probability of what was generated; tokens after a deciding first one count `rest_weight`."""
-        total = sum(self.scores.values())
-        first = self.first_token_score
-        return total if first is None else first + rest_weight * (total - first)
+    @property
+    def score(self) -> float:
+        """The log-probability of what was generated."""
+        return sum(self.scores.values())
 
 
 Interpret = Callable[[Dialogue, Generated, Order], Prediction]
@@ -75,9 +74,16 @@ class Variant:
 class Pipeline(Variant):
     """A variant that needs nothing but the dialogue, so that a rewriter can run it."""
 
-    run: Callable[[Stages, Sequence[Dialogue]], list[Prediction]]
     interpret: Interpret | None = None
-    """Where one generated text is all that it takes: how that text is interpreted."""
+    """How the one text is interpreted that the role of its name generates; None: the paper's two stages."""
+
+    def run(self, stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
+        """Return the predictions of dialogues that fit into a source."""
+        if self.interpret is None:
+            return two_stage(stages, dialogues)
+        texts = stages[self.name].generate([dialogue_source(dialogue, stages.layout) for dialogue in dialogues])
+        pairs = zip(dialogues, texts, strict=True)
+        return [self.interpret(dialogue, generated, stages.order) for dialogue, generated in pairs]
 
 
 def two_stage(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
@@ -97,7 +103,7 @@ def fast(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
         {"operations": generated.score},
         well_formed=executed.well_formed,
         detail={"placed": format_placed(generated.pieces)},
-        first_token_score=generated.first_score,
+        token_scores=generated.token_scores,
     )
 
 
@@ -114,14 +120,15 @@ def fused(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
         format_operations(parsed.operations, order),
         {"joint": generated.score},
         well_formed=parsed.well_formed and finished,
-        first_token_score=generated.first_score,
+        token_scores=generated.token_scores,
     )
 
 
 def direct(dialogue: Dialogue, generated: Generated, order: Order) -> Prediction:
     """Return the prediction of a text that is the rewrite (the paper's BART and T5 rows)."""
     text = text_of(generated.pieces).strip()
-    return Prediction(text, edits_to(dialogue.utterance, text), scores={"rewrite": generated.score})
+    edits = edits_to(dialogue.utterance, text)
+    return Prediction(text, edits, scores={"rewrite": generated.score}, token_scores=generated.token_scores)
 
 
 def edits_to(utterance: str, text: str) -> EditScript:
@@ -151,27 +158,10 @@ def join_stages(
             {"operations": proposal.score, "rewrite": rewrite.score},
             rewrite.truncation,
             proposal.well_formed,
+            token_scores=(*proposal.token_scores, *rewrite.token_scores),
         )
         for dialogue, proposal, rewrite in zip(dialogues, proposals, rewrites, strict=True)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class OneText:
-    """Runs a pipeline that generates one text per dialogue, with the role of its name, and interprets it."""
-
-    role: str
-    interpret: Interpret
-
-    def __call__(self, stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
-        """Return the predictions of the dialogues."""
-        texts = stages[self.role].generate([stage1_source(dialogue, stages.layout) for dialogue in dialogues])
-        pairs = zip(dialogues, texts, strict=True)
-        return [self.interpret(dialogue, generated, stages.order) for dialogue, generated in pairs]
-
-
-def _of_one_text(name: str, summary: str, interpret: Interpret) -> Pipeline:
-    return Pipeline(name, ((name,),), summary, OneText(name, interpret), interpret)
 
 
 STAGE_1, STAGE_2 = ("stage1", "fused"), ("stage2", "fused")
@@ -180,10 +170,10 @@ STAGE_1, STAGE_2 = ("stage1", "fused"), ("stage2", "fused")
 PIPELINES: Mapping[str, Pipeline] = {
     pipeline.name: pipeline
     for pipeline in (
-        Pipeline("teo", (STAGE_1, STAGE_2), "stage 1 proposes operations, stage 2 rewrites given them", two_stage),
-        _of_one_text("direct", "the rewrite at once, without operations", direct),
-        _of_one_text("fast", "operations that carry their place, executed at once", fast),
-        _of_one_text("fused", "one decoder: operations, then the rewrite", fused),
+        Pipeline("teo", (STAGE_1, STAGE_2), "stage 1 proposes operations, stage 2 rewrites given them"),
+        Pipeline("direct", (("direct",),), "the rewrite at once, without operations", direct),
+        Pipeline("fast", (("fast",),), "operations that carry their position, executed at once", fast),
+        Pipeline("fused", (("fused",),), "one decoder: operations, then the rewrite", fused),
     )
 }
 
@@ -213,12 +203,32 @@ def predict_several(
 ) -> list[list[Prediction]]:
     """Return the predictions of the `count` most probable texts of each dialogue, the most probable first."""
     interpret = require_one_text(pipeline)
-    sources = [stage1_source(dialogue, stages.layout) for dialogue in dialogues]
+    sources = [dialogue_source(dialogue, stages.layout) for dialogue in dialogues]
     texts = stages[pipeline.name].generate_several(sources, count)
     return [
         [interpret(dialogue, generated, stages.order) for generated in several]
         for dialogue, several in zip(dialogues, texts, strict=True)
     ]
+
+
+def predict_unchanged(pipeline: Pipeline, stages: Stages, dialogues: Sequence[Dialogue]) -> list[Prediction]:
+    """Return for each dialogue the prediction that its utterance stays unchanged, with its log-probability."""
+    require_one_text(pipeline)
+    sources = [dialogue_source(dialogue, stages.layout) for dialogue in dialogues]
+    targets = [_UNCHANGED[pipeline.name](dialogue.utterance.strip()) for dialogue in dialogues]
+    scores = stages[pipeline.name].score(sources, targets)
+    return [
+        Prediction(dialogue.utterance, EditScript(), "", {"rewrite": score})
+        for dialogue, score in zip(dialogues, scores, strict=True)
+    ]
+
+
+_UNCHANGED: Mapping[str, Callable[[str], Pieces]] = {
+    "direct": lambda utterance: (utterance,),
+    "fast": lambda utterance: (),
+    "fused": lambda utterance: (Marker.SEP, utterance),
+}
+"""What a decoder generates, by pipeline, if nothing is to be changed."""
 
 
 def require_one_text(pipeline: Pipeline) -> Interpret:
@@ -227,6 +237,15 @@ def require_one_text(pipeline: Pipeline) -> Interpret:
         able = ", ".join(other.name for other in PIPELINES.values() if other.interpret)
         raise InputError(f"n_best: expected a variant that writes one text ({able}), found '{pipeline.name}'")
     return pipeline.interpret
+
+
+def choose_pipeline(variant: str | Pipeline, roles: Collection[str], model: str) -> Pipeline:
+    """Return the pipeline of a name if a model has the roles for it; a pipeline itself was chosen before."""
+    if isinstance(variant, Pipeline):
+        return variant
+    pipeline = find_variant(variant, PIPELINES)
+    require_roles(pipeline, PIPELINES, roles, model)
+    return pipeline
 
 
 V = TypeVar("V", bound=Variant)

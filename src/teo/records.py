@@ -21,6 +21,10 @@ INPUT_KEYS = frozenset({"history", "utterance", "messages"})
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_LINE = 64 << 20
+_DEEPEST = 500
+"""How many lists and objects of a row may stand in one another: what Python can both read and write."""
+_EXPECTED_LINES = "expected JSON lines (JSONL), one object with history and utterance, or messages, on each line"
+_MAKE_LINES = "jq -c '.[]' makes lines of an array, jq -c . of other JSON"
 _GOLD_KEYS = frozenset({"rewrite", "rewrites"})
 
 
@@ -59,9 +63,32 @@ def parse_line(line: bytes) -> dict[str, Any]:
         raise InputError("expected a JSON object, found one nested too deep") from None
     except ValueError as error:
         raise InputError(f"expected a JSON object, found something else ({error})") from None
+    if text.count(b"[") + text.count(b"{") > _DEEPEST and _depth(row) > _DEEPEST:
+        raise InputError("expected a JSON object, found one nested too deep")  # it could be read, but not written
+    if isinstance(row, list):
+        raise InputError(f"{_EXPECTED_LINES}; found a JSON array; {_MAKE_LINES}")
     if not isinstance(row, dict):
         raise InputError("expected a JSON object with history and utterance, or messages; found another JSON value")
     return row
+
+
+def require_lines(first: bytes) -> None:
+    """Raise if the first line of an input shows that it is no JSON lines: a whole document on several lines."""
+    start = first.removeprefix(_BYTE_ORDER_MARK).strip()
+    if start in (b"[", b"[{", b"{"):
+        found = "pretty-printed JSON" if start == b"{" else "a JSON array"
+        raise InputError(f"{_EXPECTED_LINES}; found {found}; {_MAKE_LINES}")
+
+
+def _depth(value: Any) -> int:
+    """Return how many lists and objects stand in one another."""
+    deepest, waiting = 0, [(value, 1)]
+    while waiting:
+        inner, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        if isinstance(inner, dict | list):
+            waiting += [(one, depth + 1) for one in (inner.values() if isinstance(inner, dict) else inner)]
+    return deepest - 1
 
 
 def _finite(text: str) -> float | None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from teo.edits import EditScript
-from teo.keeping import Reason
 from teo.layouts import Truncation
+from teo.pipelines import Prediction
+from teo.rules import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +19,11 @@ class Alternative:
     edits: EditScript = field(default_factory=EditScript)
     """Applied to the utterance, these give `rewrite`, character for character."""
     operations: str = ""
-    """What was proposed, in the paper's notation."""
+    """The operations that this rewrite carries out, in the paper's notation."""
     confidence: float | None = None
-    """What the calibration makes of `score`; None where no model was asked."""
+    """What the calibration makes of `score`; None if no model was called."""
     score: float | None = None
-    """The log-probability of what the model wrote, to four decimals; None where no model was asked."""
+    """The log-probability of what the model generated, to four decimals; None if no model was called."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the alternative, ready for JSON."""
@@ -45,21 +46,24 @@ class Rewrite:
     edits: EditScript = field(default_factory=EditScript)
     """Applied to the utterance, these give `rewrite`, character for character."""
     operations: str = ""
-    """What stage 1 proposed, in the paper's notation; also where the utterance was kept."""
+    """The operations of what the model proposed, in the paper's notation, even if the utterance stays unchanged: the
+    model's own if its pipeline generates operations, else those between utterance and rewrite."""
     confidence: float | None = None
-    """The calibrated chance, 0 to 1, that what the model proposed is right; None where no model was asked."""
+    """The calibrated probability that what the model proposed is right; None if no model was called."""
     truncated: Truncation = field(default_factory=Truncation)
     """What the model did not get to read."""
     reason: Reason | None = None
-    """Why the utterance was kept; None where it was changed."""
+    """Why the utterance is unchanged; None if it was changed."""
     alternatives: tuple[Alternative, ...] = ()
-    """Where several rewrites were asked for: distinct ones, this one first, then by their score."""
+    """If several rewrites were asked for: distinct ones, this one first, then by their score."""
+    prediction: Prediction | None = field(default=None, compare=False, repr=False)
+    """What the pipeline predicted, no part of the record; None if no model was called."""
 
     def __str__(self) -> str:
         return self.rewrite
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record, ready for JSON; `alternatives` only where several rewrites were asked for."""
+        """Return the record, ready for JSON; `alternatives` only if several rewrites were asked for."""
         record: dict[str, Any] = {
             "rewrite": self.rewrite,
             "changed": self.changed,

@@ -1,30 +1,32 @@
-"""Rewriter: dialogue in, rewrite out. It keeps no conversation, and may be used from several threads at once.
+"""Rewriter: dialogue in, rewrite out. It is stateless, and may be used from several threads at once.
 
-    rules -> pipeline -> threshold -> edits of the user's own string
+    plain text -> rules -> pipeline -> decision -> edits of the user's own string
 
-What a model does not read is stated in the record. A turn that is too long is read in part, and the oldest turns are
-dropped where that does not suffice (`teo.layouts.fit_history`); the utterance is never cut: one that leaves no room for
-any turn before it is kept as it is, without a model call. `truncation="error"` refuses such dialogues instead.
+The history is read as plain text (`teo.plain_text`): no mark of Markdown or HTML reaches a rewrite. The record says
+what the model did not read. A turn that is too long is read in part, and if that is not enough, the oldest turns are
+dropped (`teo.layouts.fit_history`). The utterance is never cut: if it is so long that no history fits beside it, it
+stays unchanged, without a model call. `truncation="error"` refuses such dialogues instead.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from teo.abstain import Abstention
-from teo.answers import Answer, Task, alone, decide, with_alternatives
-from teo.arguments import describe, require_integer, require_share
+from teo.arguments import describe, require_integer
+from teo.decision import THRESHOLD, Decision, Prefer, choose_threshold
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
 from teo.interface import BaseRewriter, DialogueLike
-from teo.keeping import KeepList, reason_to_keep
 from teo.layouts import Truncation, TruncationRule
 from teo.loading import Dtype, Model, ModelFolder, Runtime, open_model, require_dtype
-from teo.pipelines import PIPELINES, find_variant, predict_several, require_one_text, require_roles
-from teo.result import Rewrite
+from teo.pipelines import Pipeline, choose_pipeline, predict_several, predict_unchanged, require_one_text
+from teo.plain_text import read_history
+from teo.result import Alternative, Rewrite
+from teo.rules import KeepList, Reason, reason_unchanged
 from teo.stages import Stages, fit_dialogue
 from teo.units import replace_surrogates
 
@@ -39,8 +41,26 @@ _BEAMS_PER_ALTERNATIVE = 2
 """Texts searched for each rewrite asked for: several texts may say the same rewrite, or none."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A dialogue for the model: as given, as the model reads it, and what it does not read."""
+
+    dialogue: Dialogue
+    fitted: Dialogue
+    truncation: Truncation
+
+
 class Rewriter(BaseRewriter):
-    """The stages of a model, the pipeline that runs them, and when its rewrites are made."""
+    """Completes the last utterance of a dialogue.
+
+    Load a model once with `Rewriter.from_pretrained()`; then `rewrite` takes one dialogue, `rewrite_many` a list of
+    them, and `arewrite` and `arewrite_many` can be awaited:
+
+        rewriter = Rewriter.from_pretrained()
+        rewriter.rewrite(["Who wrote Dune?", "Frank Herbert."], "When was he born?").rewrite
+
+    Each gives a `Rewrite`: the rewritten utterance, its edits, a confidence, and the reason if it is unchanged.
+    """
 
     def __init__(
         self,
@@ -48,17 +68,17 @@ class Rewriter(BaseRewriter):
         folder: ModelFolder,
         *,
         name: str = "model",
-        variant: str | None = None,
+        variant: str | Pipeline | None = None,
         keep: Iterable[str] | KeepList = (),
         model: Model | None = None,
     ) -> None:
         """Take loaded stages and what their `teo.json` says; with the `model` they come from it can be pickled."""
-        self._pipeline = find_variant(variant or folder.variant, PIPELINES)
-        require_roles(self._pipeline, PIPELINES, stages.by_role, name)
+        self._pipeline = choose_pipeline(variant or folder.variant, stages.by_role, name)
         self._stages, self._model = stages, model
         self._name = name
         self._keep = keep if isinstance(keep, KeepList) else KeepList.of(keep)
-        self._abstention = Abstention.of(folder, self._pipeline.name)
+        self._decision = Decision.of(folder, self._pipeline.name)
+        self._threshold = folder.threshold or THRESHOLD
         self._generator = stages[self._pipeline.roles(stages.by_role)[0]].generator
         self._warned = False
 
@@ -74,24 +94,24 @@ class Rewriter(BaseRewriter):
         dtype: Dtype = "float32",
         keep: Iterable[str] = (),
     ) -> Rewriter:
-        """Return the rewriter of a model: a folder, a hub id, or with no path the one that comes with the package.
+        """Return the rewriter of a model: a folder, a hub id, or without a path the one that comes with the package.
 
         `threads`: processor threads of a call, by default as many as there are, at most four. `variant`: the pipeline,
         by default the model's own. `runtime`: onnx, or torch for a trained folder that was not exported. `device` and
-        `dtype` are torch's: auto (CUDA where there is one), cpu, cuda or cuda:1; float32, or bfloat16 on CUDA. `keep`:
-        utterances to keep without asking the model, each a whole one ("ticket closed") or a `/regular expression/`.
+        `dtype` are torch's: auto (CUDA if there is one), cpu, cuda or cuda:1; float32, or bfloat16 on CUDA. `keep`:
+        utterances to leave unchanged without a model call, each a whole one ("ticket closed") or a
+        `/regular expression/`.
         """
-        half = require_dtype(dtype) == "bfloat16"
-        model = open_model(path, runtime=runtime, threads=threads, device=device, bf16=half, batch_size=_BATCH_ROWS)
+        bf16 = require_dtype(dtype) == "bfloat16"
+        model = open_model(path, runtime=runtime, threads=threads, device=device, bf16=bf16, batch_size=_BATCH_ROWS)
         return cls.of_model(model, variant, keep)
 
     @classmethod
     def of_model(cls, model: Model, variant: str | None = None, keep: Iterable[str] | KeepList = ()) -> Rewriter:
         """Return the rewriter of a model that was opened; its weights are loaded now, which may take a moment."""
-        pipeline = find_variant(variant or model.folder.variant, PIPELINES)
-        require_roles(pipeline, PIPELINES, model.folder.roles, str(model.path))
+        pipeline = choose_pipeline(variant or model.folder.variant, model.folder.roles, str(model.path))
         stages = model.load(pipeline.roles(model.folder.roles))
-        return cls(stages, model.folder, name=model.name, variant=pipeline.name, keep=keep, model=model)
+        return cls(stages, model.folder, name=model.name, variant=pipeline, keep=keep, model=model)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how a copy is made in another process: it loads the model from its folder."""
@@ -101,6 +121,9 @@ class Rewriter(BaseRewriter):
                 "load it with Rewriter.from_pretrained"
             )
         return type(self).of_model, (self._model, self.variant, self._keep)
+
+    def __repr__(self) -> str:
+        return f"Rewriter({self.name!r}, variant={self.variant!r}, source_limit={self.source_limit})"
 
     @property
     def name(self) -> str:
@@ -114,13 +137,8 @@ class Rewriter(BaseRewriter):
 
     @property
     def threshold(self) -> float:
-        """The confidence below which an utterance is kept, unless its language has its own or a call says otherwise."""
-        return self._abstention.thresholds.default
-
-    @property
-    def thresholds(self) -> dict[str, float]:
-        """The thresholds of the languages that have their own."""
-        return dict(self._abstention.thresholds.by_language)
+        """The confidence below which an utterance stays unchanged, unless a call asks for another."""
+        return self._threshold
 
     @property
     def source_limit(self) -> int:
@@ -136,28 +154,15 @@ class Rewriter(BaseRewriter):
         dialogues: Iterable[DialogueLike],
         batch_size: int = 32,
         *,
+        prefer: Prefer | None = None,
         min_confidence: float | None = None,
         truncation: TruncationRule = "oldest",
         n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
-        """Return what `rewrite_many` does; errors stand in the place of dialogues that cannot be rewritten."""
-        answers = self.answer_many(
-            dialogues, batch_size, min_confidence=min_confidence, truncation=truncation, n_best=n_best
-        )
-        return [answer if isinstance(answer, TeoError) else answer.record for answer in answers]
-
-    def answer_many(
-        self,
-        dialogues: Iterable[DialogueLike],
-        batch_size: int = 32,
-        *,
-        min_confidence: float | None = None,
-        truncation: TruncationRule = "oldest",
-        n_best: int = 1,
-    ) -> list[Answer | TeoError]:
-        """Return what `try_many` does, each record with the reason for keeping and the prediction behind it."""
-        if min_confidence is not None:
-            min_confidence = require_share("min_confidence", min_confidence)
+        """Return what `rewrite_many` does, with an error in the place of each dialogue that cannot be rewritten."""
+        threshold = choose_threshold(min_confidence, prefer, self._threshold)
+        if min_confidence is None:
+            self._warn_uncalibrated()
         if require_integer("n_best", n_best, 1, MOST_ALTERNATIVES) > 1:
             require_one_text(self._pipeline)
         require_integer("batch_size", batch_size, 1)
@@ -165,29 +170,67 @@ class Rewriter(BaseRewriter):
             raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
         if isinstance(dialogues, str | Mapping) or not isinstance(dialogues, Iterable):
             raise InputError(f"dialogues: expected a list of dialogues, found {describe(dialogues)}")
-        if min_confidence is None:
-            self._warn_uncalibrated()
-        prepared = [self._prepare(dialogue, refuse=truncation == "error") for dialogue in dialogues]
-        tasks = [task for task in prepared if isinstance(task, Task)]
-        answers = iter(
-            [
-                answer
-                for start in range(0, len(tasks), batch_size)
-                for answer in self._ask(tasks[start : start + batch_size], min_confidence, n_best)
-            ]
-        )
+        results: list[Rewrite | TeoError] = []
+        tasks: list[tuple[int, _Task]] = []  # what the model is called for, by position
+        for number, dialogue in enumerate(dialogues):
+            prepared = self._prepare(dialogue, truncation, n_best)
+            if isinstance(prepared, _Task):
+                tasks.append((number, prepared))
+                prepared = Rewrite(prepared.dialogue.utterance)  # until the model has answered
+            results.append(prepared)
+        for start in range(0, len(tasks), batch_size):
+            batch = tasks[start : start + batch_size]
+            records = self._predict([task for _, task in batch], threshold, n_best)
+            for (number, _), record in zip(batch, records, strict=True):
+                results[number] = record
+        return results
+
+    def fit(self, dialogue: Dialogue) -> tuple[Dialogue, Truncation]:
+        """Return what the model reads of a dialogue, and what is left out of it."""
+        return fit_dialogue(self._generator, dialogue, layout=self._stages.layout)
+
+    def _prepare(self, raw: DialogueLike, rule: TruncationRule, n_best: int) -> _Task | Rewrite | TeoError:
+        """Return what to call the model for, or the result if no call is needed."""
+        try:
+            dialogue = raw if isinstance(raw, Dialogue) else Dialogue.from_row(raw)
+        except InputError as error:
+            return error
+        plain = read_history(dialogue)
+        if reason := reason_unchanged(plain, self._keep):
+            return _without_call(dialogue, reason, Truncation(), n_best)
+        turns = tuple(map(replace_surrogates, plain.history))
+        encodable = Dialogue(turns, replace_surrogates(plain.utterance), plain.speakers)
+        fitted, truncation = self.fit(encodable)
+        if truncation and rule == "error":
+            return _too_long(truncation, self._generator.source_limit)
+        if not any(turn.strip() for turn in fitted.history):  # nothing of the history is left
+            return _without_call(dialogue, "too-long", truncation, n_best)
+        return _Task(dialogue, fitted, truncation)
+
+    def _predict(self, tasks: Sequence[_Task], threshold: float, n_best: int) -> list[Rewrite]:
+        """Return the records of one batch."""
+        dialogues = [task.fitted for task in tasks]
+        predictions = self._pipeline.run(self._stages, dialogues)
+        records = [
+            self._decision.decide(task.dialogue.utterance, task.fitted, task.truncation, prediction, threshold)
+            for task, prediction in zip(tasks, predictions, strict=True)
+        ]
+        if n_best == 1:
+            return records
+        several = predict_several(self._pipeline, self._stages, dialogues, _BEAMS_PER_ALTERNATIVE * n_best)
+        unchanged = predict_unchanged(self._pipeline, self._stages, dialogues)
         return [
-            next(answers)
-            if isinstance(item, Task)
-            else alone(item)
-            if isinstance(item, Answer) and n_best > 1
-            else item
-            for item in prepared
+            self._decision.with_alternatives(
+                record, task.dialogue.utterance, task.fitted, [prediction, *further, same], n_best, threshold
+            )
+            for record, task, prediction, further, same in zip(
+                records, tasks, predictions, several, unchanged, strict=True
+            )
         ]
 
     def _warn_uncalibrated(self) -> None:
-        """Say once that thresholds are a default, where they are."""
-        if self._abstention.calibration is None and not self._warned:
+        """Say once that the threshold is a default if it is one."""
+        if self._decision.calibration is None and not self._warned:
             self._warned = True
             logger.warning(
                 "%s: the variant '%s' was not calibrated: its confidence is the raw probability of the text, and "
@@ -197,41 +240,11 @@ class Rewriter(BaseRewriter):
                 self.threshold,
             )
 
-    def fit(self, dialogue: Dialogue) -> tuple[Dialogue, Truncation]:
-        """Return what the model reads of a dialogue, and what is left out of it."""
-        return fit_dialogue(self._generator, dialogue, layout=self._stages.layout)
 
-    def _prepare(self, raw: DialogueLike, *, refuse: bool) -> Task | Answer | TeoError:
-        """Return what to ask the model, or the answer where there is nothing to ask."""
-        try:
-            dialogue = raw if isinstance(raw, Dialogue) else Dialogue.from_row(raw)
-        except InputError as error:
-            return error
-        utterance = dialogue.utterance
-        if reason := reason_to_keep(dialogue, self._keep):
-            return Answer(Rewrite(utterance, reason=reason))
-        encodable = Dialogue(
-            tuple(map(replace_surrogates, dialogue.history)), replace_surrogates(utterance), dialogue.speakers
-        )
-        fitted, truncation = fit_dialogue(self._generator, encodable, layout=self._stages.layout)
-        if truncation and refuse:
-            return _too_long(truncation, self._generator.source_limit)
-        if not any(turn.strip() for turn in fitted.history):  # nothing of the history is left
-            return Answer(Rewrite(utterance, truncated=truncation, reason="too-long"))
-        return Task(dialogue, fitted, truncation)
-
-    def _ask(self, tasks: Sequence[Task], min_confidence: float | None, n_best: int) -> list[Answer]:
-        """Return the model's answers to one batch."""
-        dialogues = [task.fitted for task in tasks]
-        predictions = self._pipeline.run(self._stages, dialogues)
-        answers = [decide(self._abstention, *pair, min_confidence) for pair in zip(tasks, predictions, strict=True)]
-        if n_best == 1:
-            return answers
-        several = predict_several(self._pipeline, self._stages, dialogues, _BEAMS_PER_ALTERNATIVE * n_best)
-        return [
-            with_alternatives(self._abstention, task, answer, [prediction, *further], n_best)
-            for task, answer, prediction, further in zip(tasks, answers, predictions, several, strict=True)
-        ]
+def _without_call(dialogue: Dialogue, reason: Reason, truncation: Truncation, n_best: int) -> Rewrite:
+    """Return the record of an utterance that stays unchanged without a model call; alone among its alternatives."""
+    alternatives = (Alternative(dialogue.utterance),) if n_best > 1 else ()
+    return Rewrite(dialogue.utterance, truncated=truncation, reason=reason, alternatives=alternatives)
 
 
 def _too_long(truncation: Truncation, limit: int) -> InputError:
@@ -242,4 +255,4 @@ def _too_long(truncation: Truncation, limit: int) -> InputError:
     )
 
 
-__all__ = ["Answer", "DialogueLike", "Rewriter", "Runtime", "TruncationRule"]
+__all__ = ["Rewriter"]

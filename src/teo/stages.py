@@ -22,11 +22,11 @@ from teo.layouts import (
     Marker,
     Pieces,
     Truncation,
+    dialogue_source,
     fit_history,
     operation_pieces,
     read_operation_pieces,
     split_at_separator,
-    stage1_source,
     stage2_source,
     text_of,
 )
@@ -89,7 +89,8 @@ class Proposal:
     score: float = 0.0
     """log P(E | Hist, U)"""
     well_formed: bool = True
-    """False where a part of the generated text is no operation."""
+    """False if a part of the generated text is no operation."""
+    token_scores: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class StageTwoRewrite:
     """log P(Y | Hist, U, E)"""
     truncation: Truncation
     """What of the history had to make room for the operations."""
+    token_scores: tuple[float, ...] = ()
 
 
 def fit_dialogue(
@@ -114,26 +116,32 @@ def fit_dialogue(
         return replace(dialogue, history=(), speakers=None), Truncation(len(dialogue.history), sum(map(len, turns)))
     for piece in operations:
         room -= 1 if isinstance(piece, Marker) else generator.measure(piece) - 1
+    lengths = [generator.measure(turn) + layout.turn_tokens for turn in dialogue.history]
+    if sum(lengths) <= room:
+        return dialogue, Truncation()
     return fit_history(dialogue, lambda turn: generator.measure(turn) + layout.turn_tokens, room)
 
 
 def propose(stages: Stages, dialogues: Sequence[Dialogue]) -> list[Proposal]:
     """Return stage 1's operations for each dialogue (section 3.3, first factor of equation 1)."""
     proposals = []
-    for generated in stages.first.generate([stage1_source(dialogue, stages.layout) for dialogue in dialogues]):
+    for generated in stages.first.generate([dialogue_source(dialogue, stages.layout) for dialogue in dialogues]):
         pieces, _ = split_at_separator(generated.pieces)  # a fused decoder may go on with the rewrite
         parsed = read_operation_pieces(pieces)
-        proposals.append(Proposal(parsed.operations, generated.score, parsed.well_formed))
+        proposals.append(Proposal(parsed.operations, generated.score, parsed.well_formed, generated.token_scores))
     return proposals
 
 
 def rewrite_given(
-    stages: Stages, dialogues: Sequence[Dialogue], proposals: Sequence[Proposal], role: str = "stage2"
+    stages: Stages, dialogues: Sequence[Dialogue], proposals: Sequence[Proposal], *, rfis: bool = False
 ) -> list[StageTwoRewrite]:
-    """Return stage 2's rewrite of each dialogue given its operations (section 3.4, second factor of equation 1)."""
+    """Return stage 2's rewrite of each dialogue given its operations (section 3.4, second factor of equation 1).
+
+    `rfis` takes the weights of the paper's ablation that was trained without perturbed operations.
+    """
     operations = [operation_pieces(proposal.operations, stages.order) for proposal in proposals]
-    if role in stages or role != "stage2":  # only a plain stage 2 has a substitute
-        stage = stages[role]
+    if rfis or "stage2" in stages:
+        stage = stages["rfis" if rfis else "stage2"]
         pairs = list(zip(dialogues, operations, strict=True))
         fitted = [fit_dialogue(stage.generator, dialogue, pieces, stages.layout) for dialogue, pieces in pairs]
         sources = [
@@ -142,10 +150,10 @@ def rewrite_given(
         ]
         texts, truncations = stage.generate(sources), [truncation for _, truncation in fitted]
     else:  # the fused decoder goes on after the operations
-        sources = [stage1_source(dialogue, stages.layout) for dialogue in dialogues]
+        sources = [dialogue_source(dialogue, stages.layout) for dialogue in dialogues]
         texts = stages["fused"].generate(sources, [(*pieces, Marker.SEP) for pieces in operations])
         truncations = [Truncation()] * len(texts)
     return [
-        StageTwoRewrite(text_of(text.pieces).strip(), text.score, truncation)
+        StageTwoRewrite(text_of(text.pieces).strip(), text.score, truncation, text.token_scores)
         for text, truncation in zip(texts, truncations, strict=True)
     ]

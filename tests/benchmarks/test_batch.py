@@ -45,6 +45,7 @@ def test_thousands_of_names() -> None:
         assert len({name_of(number, chinese=chinese) for number in range(30_000)}) == 30_000
 
 
+@pytest.mark.ray
 @pytest.mark.slow
 def test_a_small_run(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray.data")

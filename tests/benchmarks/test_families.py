@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="exporting a model needs torch")
 pytest.importorskip("transformers", reason="exporting a model needs transformers")
 pytest.importorskip("onnx", reason="exporting a model needs onnx")
 
-import peers  # noqa: E402
+import baselines  # noqa: E402
 from families import main  # noqa: E402
 
 TINY = [
@@ -35,10 +35,11 @@ def tiny_bart() -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.slow
 def test_texts_are_compared_and_systems_take_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(peers, "bart_settings", tiny_bart)
+    monkeypatch.setattr(baselines, "bart_settings", tiny_bart)
     rows = tmp_path / "test.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     options = ["--rows", "5", "--rounds", "1", "--threads", "1", "--batch-size", "2", "--out", str(tmp_path / "out")]

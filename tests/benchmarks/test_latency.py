@@ -64,6 +64,7 @@ def test_the_tables() -> None:
     assert json.loads(json.dumps(report.to_dict()))["ratios"]["theirs"] == {"latency": 20.0, "throughput": 10.0}
 
 
+@pytest.mark.process
 def test_a_process_is_measured_from_its_start() -> None:
     found = measure_process("sleeper", "import time; time.sleep(0.2); data = b'x' * 50_000_000")
     assert found["name"] == "sleeper"
@@ -102,6 +103,7 @@ def test_the_work_is_the_rows_true_lengths(model: Path) -> None:
     assert work.placed == 5, "[P] [I] 乔 峰 and the end"
 
 
+@pytest.mark.slow
 def test_the_script_writes_and_prints(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = tmp_path / "test.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")

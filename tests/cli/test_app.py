@@ -116,6 +116,7 @@ def test_the_status_of_a_verb_is_the_commands(monkeypatch: pytest.MonkeyPatch, f
     assert main(monkeypatch) == 3
 
 
+@pytest.mark.process
 @needs_full
 @pytest.mark.parametrize(
     "arguments",
@@ -137,12 +138,14 @@ def test_a_full_disk_behind_standard_output(files: dict[str, str], arguments: li
     assert done.stderr == b"teo: writing failed: No space left on device; free some space or write elsewhere\n"
 
 
+@pytest.mark.process
 @needs_full
 def test_a_full_disk_behind_standard_error() -> None:
     with Path("/dev/full").open("wb") as full:
         assert teo("score", "none.jsonl", stderr=full).returncode == 2
 
 
+@pytest.mark.process
 def test_a_reader_that_leaves_is_no_error(files: dict[str, str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -151,6 +154,7 @@ def test_a_reader_that_leaves_is_no_error(files: dict[str, str]) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+@pytest.mark.process
 @needs_model
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_no_character_is_lost_on_standard_output(encoding: str) -> None:
@@ -161,12 +165,14 @@ def test_no_character_is_lost_on_standard_output(encoding: str) -> None:
     assert json.loads(done.stdout.decode())["rewrite"] == "再见😀"
 
 
+@pytest.mark.process
 def test_bytes_that_are_no_text_are_refused() -> None:
     done = teo("rewrite", "a", b"caf\xe9")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"teo: argument 2: expected UTF-8, found byte 0xe9\n"
 
 
+@pytest.mark.process
 def test_a_warning_of_the_rewriter_is_shown() -> None:
     code = (
         "import logging, sys\n"
@@ -188,6 +194,7 @@ def test_a_warning_of_the_rewriter_is_shown() -> None:
     assert done.stderr == b"teo: threads: 100000 is more than 8; 8 are used\n"
 
 
+@pytest.mark.process
 def test_help_imports_no_library_of_the_model() -> None:
     code = (
         "import sys\nfrom teo.cli.app import app\n"
@@ -199,4 +206,4 @@ def test_help_imports_no_library_of_the_model() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": SOURCE}
     )
     assert done.stderr == "[]\n"
-    assert "Complete incomplete utterances" in done.stdout
+    assert "Rewrite the last utterance" in done.stdout

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from batch_jobs import Shouting, make_rows, read_output, write_rows
 from teo.cli.batch import Display, batch, describe, draw_bar, duration, summarise
 from teo.errors import InputError, MissingExtraError
-from teo.scale.job import Progress, Totals
+from teo.scale.job import JobProgress, Totals
 from teo.scale.worker import ModelChoice
 
 app = typer.Typer()
@@ -48,7 +48,7 @@ def test_columns_are_mapped_and_the_end_is_told(tmp_path: Path, loaded: list[Mod
     source = write_rows(tmp_path / "in.jsonl", [*rows, {"n": 30}])
     options = ("--history", "ctx", "--utterance", "q", "--id", "n", "--part-rows", 20, "--processes", 1)
     result = run(source, tmp_path / "out", *options, "--batch-size", 7)
-    assert result.exit_code == 1, "one row is bad"
+    assert result.exit_code == 3, "one row is bad"
     assert re.fullmatch(
         r"teo: 31 rows: 30 changed, 1 bad, 0 repeated; 31 in [\d.]+ s, [\d.,]+ rows/s, idle \d+% of the time\n",
         result.stderr,
@@ -69,7 +69,7 @@ def test_columns_are_mapped_and_the_end_is_told(tmp_path: Path, loaded: list[Mod
         (["--dtype", "int4"], "--dtype: expected float32 or bfloat16, found 'int4'"),
         (["--device", "tpu"], "--device: expected cpu or cuda, found 'tpu'"),
         (["--truncation", "newest"], "--truncation: expected oldest or error, found 'newest'"),
-        (["--address", "auto"], "--address: expected it with --engine ray only"),
+        (["--address", "auto"], "--address: expected --engine ray with it"),
         (["--min-confidence", "2"], "--min-confidence: expected 0 to 1, found 2"),
         (["--dtype", "bfloat16"], "give the folder that training wrote with --model"),
     ],
@@ -87,11 +87,11 @@ def test_ray_without_its_extra_is_named(
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     result = run(write_rows(tmp_path / "in.jsonl", make_rows(1)), tmp_path / "out", "--engine", "ray")
     assert isinstance(result.exception, MissingExtraError)
-    assert "pip install 'teo[scale]'" in str(result.exception)
+    assert "pip install 'teo-rewriter[scale]'" in str(result.exception)
 
 
 def test_a_bar_on_a_terminal_only() -> None:
-    progress = Progress(200, before=50, done=50, errors=3, started=0.0, ended=10.0)
+    progress = JobProgress(200, before=50, done=50, errors=3, started=0.0, ended=10.0)
     assert draw_bar(progress) == "[############............]"
     assert describe(progress) == "100 of 200 rows, 5.0 rows/s, 20.0 s left, 3 bad"
     terminal, log = Terminal(), io.StringIO()
@@ -104,7 +104,7 @@ def test_a_bar_on_a_terminal_only() -> None:
 
 
 def test_the_summary_of_a_job_that_went_on() -> None:
-    progress = Progress(100, processes=2, before=40, done=60, busy=30.0, started=0.0, ended=20.0)
+    progress = JobProgress(100, processes=2, before=40, done=60, busy=30.0, started=0.0, ended=20.0)
     assert summarise(Totals(100, 1, 50, 7), progress) == (
         "100 rows: 50 changed, 1 bad, 7 repeated; 60 in 20.0 s (40 were done before), 3.0 rows/s, "
         "1.5 for each of 2 processes, idle 25% of the time"

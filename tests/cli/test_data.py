@@ -94,7 +94,7 @@ def test_stats_table_and_json(corpus, tmp_path):
         (["convert", "rewrite", "CORPUS", "-", "--split", "test"], "the split 'test' of rewrite has no rows"),
         (["convert", "rewrite", "CORPUS", "-", "--history", "full"], "history: the dataset rewrite has no options"),
         (["convert", "rewrite", "CORPUS", "-", "--forms", "both"], "forms: the dataset rewrite has no options"),
-        (["edits", "task", "CORPUS", "-"], "the form of the dataset 'rewrite'; ask for 'rewrite' instead"),
+        (["edits", "task", "CORPUS", "-"], "the format of the dataset 'rewrite'; use 'rewrite' instead"),
         (["stats", "nothing", "CORPUS"], "dataset: expected one of rewrite"),
         (["download", "jsonl"], "dataset: expected one of rewrite"),
     ],
@@ -152,9 +152,10 @@ def test_interrupted_download_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(download, "download_dataset", interrupt)
     result = run("download", "rewrite", "--to", tmp_path)
     assert result.exit_code == 130
-    assert f"interrupted; run the command again to go on (what came is kept in {tmp_path})" in result.stderr
+    assert f"interrupted; to resume, run the command again (the part so far is in {tmp_path})" in result.stderr
 
 
+@pytest.mark.process
 def test_failed_download_is_one_line_and_exit_1(tmp_path):
     environment = {**os.environ, MIRROR_VARIABLE: "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
     arguments = [sys.executable, "-m", "teo", "data", "download", "rewrite", "--to", str(tmp_path)]
@@ -165,6 +166,7 @@ def test_failed_download_is_one_line_and_exit_1(tmp_path):
     assert last.startswith("teo: http://127.0.0.1:9/rewrite/corpus.txt: the connection failed (")
 
 
+@pytest.mark.process
 def test_readers_need_only_the_standard_library():
     code = "import sys, teo.data.stats; print({'typer', 'pydantic', 'rapidfuzz', 'torch'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from teo.alignment import derive_edits
 from teo.cli.demo import BY_HAND, SAMPLES, demo
 from teo.cli.export import export
-from teo.keeping import reason_to_keep
 from teo.loading import has_default
 from teo.result import Rewrite
 from teo.rewriter import Rewriter
+from teo.rules import reason_unchanged
 from teo.units import is_cjk
 
 
@@ -27,7 +27,7 @@ class Asking:
 
     def rewrite(self, history: list[str], utterance: str) -> Rewrite:
         if utterance.endswith("!"):
-            return Rewrite(utterance)
+            return Rewrite(utterance, reason="reaction")
         edits = derive_edits(utterance, utterance + " really?")
         return Rewrite(edits.apply(utterance), True, edits, "[I] really?", 0.75)
 
@@ -56,7 +56,7 @@ def test_every_sample_is_shown_with_its_rewrite(monkeypatch: pytest.MonkeyPatch)
         assert all(turn in result.stdout for turn in history)
         assert f"> {utterance}" in result.stdout
     assert "= When was he born? really?\n    confidence 0.75  [I] really?" in result.stdout
-    assert "= Thank you very much!  (kept" in result.stdout
+    assert "= Thank you very much!\n    unchanged: it only reacts\n" in result.stdout
     assert "asking, fused: loaded in" in result.stderr
     assert "\x1b" not in result.stdout, "no colour off a terminal"
 
@@ -73,7 +73,7 @@ def test_the_samples_are_of_both_languages_and_of_both_kinds() -> None:
 
     chinese = [any(map(is_cjk, sample[-1])) for sample in SAMPLES]
     assert 2 <= sum(chinese) <= len(SAMPLES) - 2
-    kept = [reason_to_keep(Dialogue(tuple(history), utterance)) for *history, utterance in SAMPLES]
+    kept = [reason_unchanged(Dialogue(tuple(history), utterance)) for *history, utterance in SAMPLES]
     assert kept.count("reaction") == 1
     assert kept.count(None) == len(SAMPLES) - 1
 

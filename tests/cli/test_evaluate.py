@@ -79,10 +79,12 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_p
     result = CliRunner().invoke(app, [str(word) for pair in options.items() for word in pair])
     assert isinstance(result.exception, MissingExtraError)
     assert str(result.exception) == (
-        "a model that was not exported needs the library 'torch', which is not installed: pip install 'teo[train]'"
+        "a model that was not exported needs the library 'torch', which is not installed: "
+        "pip install 'teo-rewriter[train]'"
     )
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not has_default(), reason="this checkout has no embedded model")
 def test_an_exported_model_needs_no_torch(tmp_path: Path) -> None:
     rows = tmp_path / "test.jsonl"
@@ -107,6 +109,7 @@ def test_an_exported_model_needs_no_torch(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.process
 def test_help_loads_neither_torch_nor_numpy() -> None:
     code = "import sys; import teo.cli.evaluate; sys.exit(any(name in sys.modules for name in ('torch', 'numpy')))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

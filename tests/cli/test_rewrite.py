@@ -107,8 +107,8 @@ def test_options_reach_the_rewriter(shouting: Shouting) -> None:
     run("a", "is he", "--min-confidence", "0.7", "--truncation", "error")
     run("a", "is he", "--n-best", "3")
     assert shouting.options == [
-        {"min_confidence": 0.7, "truncation": "error", "n_best": 1},
-        {"min_confidence": None, "truncation": "oldest", "n_best": 3},
+        {"prefer": None, "min_confidence": 0.7, "truncation": "error", "n_best": 1},
+        {"prefer": None, "min_confidence": None, "truncation": "oldest", "n_best": 3},
     ]
 
 
@@ -141,6 +141,65 @@ def test_bad_lines_stay_in_their_place(shouting: Shouting) -> None:
     }
     assert "teo: line 3: history: expected a list of strings" in result.stderr
     assert "expected UTF-8, found byte 0xff at 0" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("indent", "value", "found"),
+    [(2, {"history": [], "utterance": "x"}, "pretty-printed JSON"), (2, [{"utterance": "x"}], "a JSON array")],
+)
+def test_a_json_document_is_named_once(shouting: Shouting, indent: int, value: Any, found: str) -> None:
+    result = run(stdin="\n" + json.dumps(value, indent=indent))
+    assert (result.stdout, type(result.exception)) == ("", InputError)
+    assert (
+        f"expected JSON lines (JSONL), one object with history and utterance, or messages, on each line; found {found}"
+        in (str(result.exception))
+    )
+
+
+def test_an_array_on_one_line_is_a_bad_line(shouting: Shouting) -> None:
+    result = run(stdin=json.dumps([{"history": [], "utterance": "x"}]))
+    assert result.exit_code == 1
+    assert "found a JSON array; jq -c '.[]' makes lines" in json.loads(result.stdout)["error"]["message"]
+
+
+def test_a_wrong_key_is_a_bad_line_that_names_the_keys(shouting: Shouting) -> None:
+    result = run(stdin=json.dumps({"id": 7, "context": ["a"], "utterance": "x"}))
+    assert result.exit_code == 1
+    record = json.loads(result.stdout)
+    assert record["id"] == 7
+    assert record["error"]["message"].startswith("history: missing; found id, context, utterance; a row is")
+
+
+def test_a_file_that_does_not_exist_is_no_utterance(shouting: Shouting) -> None:
+    for name in ("nope.jsonl", "data/nope.JSON", "nope.csv.gz"):
+        result = run(name)
+        assert isinstance(result.exception, InputError)
+        assert f"{name}: expected TURN... UTTERANCE, found what looks like the name of a file" in str(result.exception)
+        assert "was a file meant?" in str(result.exception)
+    assert run("a turn", "open nope.jsonl").stdout == "OPEN NOPE.JSONL\n"
+    assert run("open nope.jsonl").stdout
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_why_an_utterance_is_unchanged(
+    shouting: Shouting, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    unsure = Rewrite("is he", operations="[D] he [R] Ben", confidence=0.25, reason="unsure")
+    monkeypatch.setattr(shouting, "rewrite", lambda *_, **__: unsure)
+    rewrite(["a turn", "is he"])
+    assert terminal.getvalue() == "is he\n", "what is copied or piped is the rewrite alone"
+    shown = capsys.readouterr().err
+    assert "unchanged: the model is unsure (confidence 0.25); proposed: [D] he [R] Ben" in shown
+    assert not run("a turn", "is he").stderr, "not if stdout is no terminal"
 
 
 def test_a_refused_dialogue_is_a_bad_line(shouting: Shouting) -> None:
@@ -278,9 +337,9 @@ def test_a_long_utterance_is_no_file_name(shouting: Shouting) -> None:
 
 
 def test_settings_reach_the_model(shouting: Shouting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeping = ModuleType("teo.keeping")
+    keeping = ModuleType("teo.rules")
     monkeypatch.setattr(keeping, "read_keep_file", lambda path: [path.read_text()], raising=False)
-    monkeypatch.setitem(sys.modules, "teo.keeping", keeping)
+    monkeypatch.setitem(sys.modules, "teo.rules", keeping)
     words = tmp_path / "keep.txt"
     words.write_text("okay")
     usual = {"threads": None, "variant": None, "runtime": "onnx", "device": "auto", "dtype": "float32"}
@@ -343,6 +402,7 @@ SCRIPT = textwrap.dedent(
 )
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
 def test_an_interrupt_leaves_whole_lines() -> None:
     process = subprocess.Popen(

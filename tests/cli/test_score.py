@@ -129,6 +129,7 @@ def _teo(*arguments):
     )
 
 
+@pytest.mark.process
 def test_a_bad_file_is_one_line_on_stderr_and_exit_2(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_text('{"current": "a", "reference": "b"}\n', encoding="utf-8")
@@ -138,12 +139,14 @@ def test_a_bad_file_is_one_line_on_stderr_and_exit_2(tmp_path):
     assert done.stderr == f"teo: {path}:1: prediction: missing; a row is {form}\n"
 
 
+@pytest.mark.process
 def test_the_command_gives_data_on_stdout_and_nothing_else(file):
     done = _teo("score", file, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["n"] == 3
 
 
+@pytest.mark.process
 def test_loading_the_command_does_not_load_the_metrics():
     code = "import sys, teo.cli.score; print(any(name.split('.')[0] in ('numpy', 'rapidfuzz') for name in sys.modules))"
     source = str(Path(__file__).resolve().parents[2] / "src")

@@ -14,11 +14,13 @@ from typer.testing import CliRunner
 
 import teo.server.run as running
 from teo.cli.serve import serve
-from teo.errors import ConfigError, InputError, MissingExtraError, ModelError
+from teo.errors import ConfigError, InputError, MissingExtraError, ModelError, TeoError
 from teo.rewriter import Rewriter
 from teo.server.settings import ServerSettings
 
-needs_server = pytest.mark.skipif(importlib.util.find_spec("fastapi") is None, reason="pip install 'teo[serve]'")
+needs_server = pytest.mark.skipif(
+    importlib.util.find_spec("fastapi") is None, reason="pip install 'teo-rewriter[serve]'"
+)
 
 
 def run(*arguments: str, env: dict[str, str | None] | None = None) -> Any:
@@ -31,17 +33,40 @@ def run(*arguments: str, env: dict[str, str | None] | None = None) -> Any:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]]:
     """What would have been run."""
     calls: list[tuple[Any, Any, dict[str, Any]]] = []
-    monkeypatch.setattr(running, "_build", lambda choice, settings: choice)
-    monkeypatch.setattr(running, "require_free_port", lambda host, port: port)
-    monkeypatch.setattr(running, "_run", lambda app, settings, **options: calls.append((app, settings, options)))
+
+    def run_nothing(bound: Any, settings: ServerSettings, workers: int) -> bool:
+        plan = running.read_plan(running.os.environ[running.PLAN], running.os.environ["TEO_TOKEN"] or None)
+        assert plan[1] == settings
+        assert Path(running.os.environ["PROMETHEUS_MULTIPROC_DIR"]).is_dir()
+        calls.append((plan[0], settings, {"address": bound, "workers": workers}))
+        return True
+
+    for name in ("PROMETHEUS_MULTIPROC_DIR", running.PLAN, "TEO_TOKEN"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(running, "bind", lambda host, port: FakeSocket((host, port)))
+    monkeypatch.setattr(running, "_run", run_nothing)
     return calls
+
+
+class FakeSocket(tuple[str, int]):
+    """An address that nothing listens at."""
+
+    def __enter__(self) -> FakeSocket:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def getsockname(self) -> tuple[str, int]:
+        return self[0], self[1]
 
 
 @needs_server
 def test_by_default_it_is_one_worker_on_loopback(started: list[Any]) -> None:
     result = run()
     assert result.exit_code == 0, result.output
-    assert started == [(running.ModelChoice(), ServerSettings(), {"host": "127.0.0.1", "port": 8000})]
+    settings = ServerSettings(local_only=True)
+    assert started == [(running.ServerModelChoice(), settings, {"address": ("127.0.0.1", 8000), "workers": 1})]
 
 
 @needs_server
@@ -54,12 +79,12 @@ def test_options_become_settings(started: list[Any]) -> None:
     )
     assert result.exit_code == 0, result.output
     choice, settings, options = started[0]
-    assert choice == running.ModelChoice("m", "fast", 2)
+    assert choice == running.ServerModelChoice("m", "fast", 2)
     assert settings == ServerSettings(
         token="secret", max_body=10, max_items=3, max_turns=4, max_characters=5, max_queue=6, max_batch=7,
         window_ms=0, request_timeout=8, log_text=True, cors_origins=("https://a.org", "*"),
     )  # fmt: skip
-    assert options["port"] == 9
+    assert options["address"][1] == 9
 
 
 @needs_server
@@ -101,32 +126,30 @@ def test_what_cannot_be_is_refused(started: list[Any], arguments: list[str], kin
 
 
 @needs_server
-def test_several_workers_get_their_plan_and_share_their_metrics(
-    started: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("PROMETHEUS_MULTIPROC_DIR", running.PLAN, "TEO_TOKEN"):
-        monkeypatch.setenv(name, "")
-    monkeypatch.setattr(running.ModelChoice, "load", lambda choice: None)
+def test_several_workers_get_their_plan(started: list[Any]) -> None:
     settings = ServerSettings(token="secret", max_batch=4)
-    running.serve(running.ModelChoice("m", device="cuda:1"), settings, port=1, workers=3)
-    front, _, _ = started[0]
-    assert front._crew.size == 3
-    assert running.os.environ["PROMETHEUS_MULTIPROC_DIR"]
-    monkeypatch.setattr(running, "_build", lambda choice, settings: (choice, settings))
-    assert running.make_app() == (running.ModelChoice("m", device="cuda:1"), settings)
+    running.serve(running.ServerModelChoice("m", device="cuda:1"), settings, port=1, workers=3)
+    choice, found, options = started[0]
+    assert (choice, found) == (running.ServerModelChoice("m", device="cuda:1"), settings)
+    assert options["workers"] == 3
 
 
 @needs_server
-def test_workers_of_a_model_that_is_not_there_do_not_start(started: list[Any], tmp_path: Path) -> None:
+def test_a_server_none_of_whose_workers_could_load_the_model_says_why(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(running, "_run", lambda bound, settings, workers: False)
     with pytest.raises(ModelError):
-        running.serve(running.ModelChoice(str(tmp_path)), ServerSettings(), workers=2)
-    assert started == []
+        running.serve(running.ServerModelChoice(str(tmp_path)), ServerSettings(), workers=2)
+    monkeypatch.setattr(running.ServerModelChoice, "load", lambda choice: None)
+    with pytest.raises(TeoError, match="workers: expected one to start, found that none could load the model"):
+        running.serve(running.ServerModelChoice(), ServerSettings())
 
 
 def test_the_choice_of_a_model_reaches_the_rewriter(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(Rewriter, "from_pretrained", lambda *args, **options: given.append((args, options)))
-    running.ModelChoice("m", "fast", 2, "torch", "cuda", "bfloat16").load()
+    running.ServerModelChoice("m", "fast", 2, "torch", "cuda", "bfloat16").load()
     options = {"variant": "fast", "threads": 2, "runtime": "torch", "device": "cuda", "dtype": "bfloat16"}
     assert given == [(("m",), options)]
 
@@ -137,10 +160,11 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch, libr
     with pytest.raises(MissingExtraError) as caught:
         running.require_server_libraries()
     assert str(caught.value) == (
-        f"teo serve needs the library '{library}', which is not installed: pip install 'teo[serve]'"
+        f"teo serve needs the library '{library}', which is not installed: pip install 'teo-rewriter[serve]'"
     )
 
 
+@pytest.mark.process
 def test_the_verb_imports_no_server_before_it_runs() -> None:
     code = (
         "import sys, teo.cli.serve; print([m for m in ('fastapi', 'uvicorn', 'pydantic', 'numpy') if m in sys.modules])"

@@ -1,4 +1,4 @@
-"""The verbs of training: one JSON line or one path on stdout, one line on stderr for a mistake, help without torch."""
+"""`teo train`: one JSON line on stdout, one line on stderr for a mistake, help without torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from teo.cli.app import app
-from teo.errors import ConfigError, ModelError
+from teo.errors import ConfigError
 
 runner = CliRunner()
 TINY = """
@@ -58,6 +58,7 @@ def own_log() -> Iterator[None]:
     log.handlers, log.propagate, log.level = before
 
 
+@pytest.mark.train
 @pytest.mark.usefixtures("own_log")
 def test_training_answers_with_one_json_line_and_logs_on_stderr(config: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
@@ -66,6 +67,7 @@ def test_training_answers_with_one_json_line_and_logs_on_stderr(config: Path, tm
     assert "direct: epoch 1.00 step 2: loss" in done.stderr
 
 
+@pytest.mark.process
 def test_mistakes_are_one_line_on_stderr(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "teo", "train", str(tmp_path / "none.toml")]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -98,23 +100,22 @@ def test_an_unknown_key_is_named(config: Path) -> None:
 WITHOUT_TORCH = """
 import sys
 for name in ("torch", "transformers", "accelerate"):
-    sys.modules[name] = None  # what importing gives where a library is not installed
+    sys.modules[name] = None  # as if the library were not installed
 from typer.testing import CliRunner
 from teo.cli.app import app
-for words in ("train " + sys.argv[1], "pretrain x", "label x", "average a b c", "base a b"):
-    print(CliRunner().invoke(app, words.split()).exception)
+print(CliRunner().invoke(app, ["train", sys.argv[1]]).exception)
 """
 
 
+@pytest.mark.process
 def test_without_torch_the_extra_is_named(config: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_TORCH, str(config)]
-    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
-    assert len(lines) == 5
-    for line, feature in zip(lines, ("training", "pretraining", "labelling", "averaging", "storing"), strict=True):
-        assert line.startswith(feature)
-        assert line.endswith("which is not installed: pip install 'teo[train]'")
+    line = subprocess.run(command, capture_output=True, text=True).stdout
+    assert line.startswith("training needs the library ")
+    assert line.endswith("which is not installed: pip install 'teo-rewriter[train]'\n")
 
 
+@pytest.mark.process
 def test_the_help_and_a_dry_run_import_no_torch(config: Path) -> None:
     code = (
         "import sys; from teo.cli.train import train, keys_help; from pathlib import Path; keys_help(); "
@@ -123,35 +124,3 @@ def test_the_help_and_a_dry_run_import_no_torch(config: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_averaging_needs_two_models(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    with pytest.raises(ConfigError, match="expected at least two model folders, found 1"):
-        runner.invoke(app, ["average", str(tmp_path / "out"), str(tmp_path)], catch_exceptions=False)
-
-
-@pytest.mark.usefixtures("own_log")
-def test_labelling_needs_a_configuration_of_its_own(config: Path) -> None:
-    pytest.importorskip("torch")
-    with pytest.raises(ConfigError, match="unknown key"):
-        runner.invoke(app, ["label", str(config)], catch_exceptions=False)
-
-
-def test_a_base_is_made_of_a_backbone_with_its_tokenizer(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    from teo.models import TeoConfig, TeoForConditionalGeneration
-    from teo.models.storage import load_bytes
-    from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
-
-    checkpoint, out = tmp_path / "checkpoint", tmp_path / "base"
-    tokenizer = train_tokenizer(["Who played Batman?"] * 4, size=450, alphabet=90)
-    size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "heads": 2, "d_ff": 32}
-    model = TeoForConditionalGeneration(TeoConfig(vocab_size=tokenizer.get_vocab_size(), **size))
-    model.save_pretrained(checkpoint)
-    with pytest.raises(ModelError, match=r"expected the folder of a backbone with its tokenizer, found no tokenizer\."):
-        runner.invoke(app, ["base", str(checkpoint), str(out)], catch_exceptions=False)
-    wrap_tokenizer(tokenizer).save_pretrained(checkpoint)
-    assert runner.invoke(app, ["base", str(checkpoint), str(out)], catch_exceptions=False).stdout == f"{out}\n"
-    stored = load_bytes(out).embedding.weight
-    assert (stored - model.embedding.weight).abs().max() < model.embedding.weight.abs().max() / 127

@@ -19,7 +19,7 @@ from teo.evaluation.ablations import (
     predict_rows,
     score_hypotheses,
 )
-from teo.layouts import Marker, Pieces, stage1_source, stage2_source
+from teo.layouts import Marker, Pieces, dialogue_source, stage2_source
 from teo.pipelines import Prediction, find_variant, require_roles
 from teo.placement import apply_replacements
 from teo.stages import Proposal, Stages
@@ -126,7 +126,7 @@ def test_rerank_takes_the_most_probable(
 def test_rerank_scores_each_set_of_operations_once_and_unchanged_without_any() -> None:
     first, second = says(*OPERATIONS), says("free")
     run("rerank", stages_of(stage1=first, stage2=second))
-    source = stage1_source(BATMAN.dialogue)
+    source = dialogue_source(BATMAN.dialogue)
     assert first.scored == [(source, OPERATIONS), (source, ())]
     unchanged = [source for source, target in second.scored if target == (BATMAN.dialogue.utterance,)]
     assert unchanged == [stage2_source(BATMAN.dialogue, ())]
@@ -137,7 +137,7 @@ def test_rerank_of_one_decoder_scores_operations_and_rewrite_together() -> None:
     model.value = value_of({BATMAN.rewrite: -1.0})
     (prediction,) = run("rerank", stages_of(fused=model))
     assert (prediction.rewrite, prediction.scores) == (BATMAN.rewrite, {"operations": 0.0, "rewrite": -1.0})
-    assert (stage1_source(BATMAN.dialogue), (*OPERATIONS, SEP, BATMAN.rewrite)) in model.scored
+    assert (dialogue_source(BATMAN.dialogue), (*OPERATIONS, SEP, BATMAN.rewrite)) in model.scored
 
 
 def test_hypotheses_hold_no_text_twice() -> None:

@@ -6,7 +6,7 @@ from teo.evaluation.analysis import FAULTS, analyse_errors, are_harmless, fault_
 from teo.evaluation.measures import check_flow, flow_of, measure
 from teo.evaluation.predict import PredictedRow
 from teo.metrics import StageFlow
-from teo.metrics.base import Example
+from teo.metrics.base import ScoredExample
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_operations_match(operations: str, gold: str, right: bool, reason: str) 
 )
 def test_fault_of(current: str, reference: str, prediction: str, fault: str) -> None:
     assert fault in FAULTS
-    assert fault_of(Example(tuple(current.split()), tuple(reference.split()), tuple(prediction.split()))) == fault
+    assert fault_of(ScoredExample(tuple(current.split()), tuple(reference.split()), tuple(prediction.split()))) == fault
 
 
 def record(current: str, reference: str, prediction: str, operations: str | None = "", gold: str = "") -> PredictedRow:

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from teo.cli.evaluate import read_options
-from teo.data.row import Row
+from teo.data.row import MeaningKeys, Row
 from teo.data.writing import write_jsonl
 from teo.dialogue import Dialogue
 from teo.errors import DataError, InputError, MissingExtraError, ModelError, TeoError
 from teo.evaluation.ablations import VARIANTS
 from teo.evaluation.evaluate import Request, evaluate, evaluate_every
 from teo.evaluation.plots import draw_flow
+from teo.evaluation.report import summarise
 from teo.files import write_text
 from teo.loading import has_default
 from teo.metrics import StageFlow
@@ -67,7 +68,7 @@ def test_without_matplotlib_only_the_picture_is_missing(
     evaluate(request(model_folder, rows_file, tmp_path / "out"), log)
     assert "flow.png is not drawn: drawing the stage flow needs the library 'matplotlib'" in log.getvalue()
     assert (tmp_path / "out" / "report.md").exists()
-    with pytest.raises(MissingExtraError, match=r"pip install 'teo\[plots\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'teo-rewriter\[plots\]'"):
         draw_flow(StageFlow(1, 2, 3, 4), tmp_path / "flow.png")
 
 
@@ -148,6 +149,7 @@ def test_without_a_variant_it_is_the_rewriter_that_is_measured(
             assert line["truncated"] == record.to_dict()["truncated"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_default(), reason="this installation has no embedded model")
 @pytest.mark.parametrize("variant", [None, "fast"])
 def test_an_evaluation_of_the_embedded_model_is_what_its_rewriter_says(variant: str | None, tmp_path: Path) -> None:
@@ -196,3 +198,18 @@ def test_em_counts_a_match_with_any_accepted_rewrite(model_folder: Path, rows_fi
         assert again.measures.errors.rows == len(rows) - 2
     lines = [json.loads(line) for line in (tmp_path / "again" / "predictions.jsonl").read_text("utf-8").splitlines()]
     assert [line.get("references") for line in lines[:3]] == [[row["rewrites"][1]] for row in rows[:2]] + [None]
+
+
+def test_rows_with_keys_are_judged_by_meaning_too(model_folder: Path, tmp_path: Path) -> None:
+    keyed = Row("1", Dialogue(("Who wrote Dune?",), "Is it old?"), "Is Dune old?", (), MeaningKeys((("Dune",),), ()))
+    complete = Row("2", Dialogue(("hi",), "Is Dune old?"), "Is Dune old?")
+    file = tmp_path / "test.jsonl"
+    write_jsonl(file, [keyed.to_dict(), complete.to_dict()])
+    out = tmp_path / "out"
+    evaluation = evaluate(request(model_folder, file, out, variant="copy"), io.StringIO())
+    counts = evaluation.to_dict()["meaning"]["counts"]
+    assert (counts["missed"], counts["kept"], sum(counts.values())) == (1, 1, 2)
+    lines = [json.loads(line) for line in (out / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["meaning"] for line in lines] == ["missed", "kept"]
+    assert "| missed | 1 | 100.0 |" in (out / "report.md").read_text(encoding="utf-8")
+    assert "by meaning: right 0.0  partly 0.0  wrong 0.0  missed 100.0" in summarise(evaluation, out)

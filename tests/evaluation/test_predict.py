@@ -102,8 +102,8 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         go(Shout(), tmp_path, settings=replace(SETTINGS, seed=2, model_hash="nn"))
     assert str(caught.value) == (
-        f"{tmp_path}: holds predictions of other settings (model_hash: 'mm' there, 'nn' asked for, "
-        "seed: 0 there, 2 asked for); choose another --out or delete it"
+        f"{tmp_path}: holds predictions of other settings (model_hash: 'mm' there, 'nn' requested, "
+        "seed: 0 there, 2 requested); choose another --out or delete it"
     )
 
 
@@ -146,7 +146,7 @@ def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monke
         return real(path, mode, **settings)
 
     monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(TeoError, match="cannot be written: No space left on device; run again to go on from here"):
+    with pytest.raises(TeoError, match="cannot be written: No space left on device; run the command again to resume"):
         go(Shout(), tmp_path)
 
 

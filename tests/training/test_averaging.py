@@ -1,4 +1,4 @@
-"""R-Drop and the running average in packed training: what they compute, and that they act."""
+"""R-Drop and the running average of the weights: what they compute, and that they act."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ pytest.importorskip("transformers")
 
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
 from teo.models.backbone import IGNORED, Mixture  # noqa: E402
-from teo.training.averaging import divergence, two_passes  # noqa: E402
-from teo.training.loop import Loop, LoopSettings, PackedModel  # noqa: E402
+from teo.training.averaging import RunningAverage, divergence, logit_divergence, two_passes  # noqa: E402
+from teo.training.loop import Loop, LoopSettings  # noqa: E402
+from teo.training.losses import PackedModel  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -108,6 +109,7 @@ def test_without_dropout_two_passes_have_the_loss_of_one() -> None:
     assert [float(loss) for loss in model(batch())] == pytest.approx(alone, abs=1e-5)
 
 
+@pytest.mark.train
 def test_r_drop_makes_passes_agree(tmp_path: Path) -> None:
     found = {}
     for weight in (0.0, 5.0):
@@ -123,6 +125,7 @@ def test_r_drop_makes_passes_agree(tmp_path: Path) -> None:
     assert found[5.0] < 0.7 * found[0.0]
 
 
+@pytest.mark.train
 def test_the_average_is_what_is_left_at_the_end(tmp_path: Path) -> None:
     plain, averaged = fitted(tmp_path / "a", dropout=0.0), fitted(tmp_path / "b", dropout=0.0, ema=0.999)
     weights, average = (loop.model.backbone.embedding.weight for loop in (plain, averaged))
@@ -131,9 +134,10 @@ def test_the_average_is_what_is_left_at_the_end(tmp_path: Path) -> None:
     assert (average - start).norm() < (weights - start).norm(), "it lags behind the weights"
 
 
-def test_a_stopped_run_goes_on_with_its_average(tmp_path: Path) -> None:
+@pytest.mark.train
+def test_a_stopped_run_resumes_with_its_average(tmp_path: Path) -> None:
     def loop(folder: Path) -> Loop:
-        return Loop(packed(0.0), LoopSettings(steps=8, warmup=1, save_every=4, ema=0.9), folder, CPU)
+        return Loop(packed(0.3), LoopSettings(steps=8, warmup=1, save_every=4, ema=0.9), folder, CPU)
 
     whole = loop(tmp_path / "whole")
     whole.fit(iter([batch()] * 8))
@@ -145,3 +149,30 @@ def test_a_stopped_run_goes_on_with_its_average(tmp_path: Path) -> None:
     again.fit(iter([batch()] * 4))
     for one, other in zip(whole.model.parameters(), again.model.parameters(), strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_averaged_weights_follow_the_definition() -> None:
+    model = torch.nn.Linear(1, 1, bias=False)
+    model.weight.data.fill_(1.0)
+    averaged = RunningAverage(model, 0.3)
+    for step, value in enumerate([3.0, 5.0, 7.0]):
+        model.weight.data.fill_(value)
+        averaged.update(step)
+    # Decays min(0.3, (2 + step) / (11 + step)): 2/11 at the first update, 3/12 at the second, then 0.3.
+    expected = 1.0 + (3.0 - 1.0) * (1 - 2 / 11)
+    expected += (5.0 - expected) * (1 - 3 / 12)
+    expected += (7.0 - expected) * (1 - 0.3)
+    with averaged.applied():
+        assert model.weight.item() == pytest.approx(expected)
+    assert model.weight.item() == 7.0, "the weights come back"
+
+
+def test_r_drop_is_zero_between_equal_passes_and_counts_labels_only() -> None:
+    logits = torch.randn(2, 3, 5)
+    other = logits.clone()
+    labels = torch.tensor([[1, 2, -100], [3, -100, -100]])
+    assert logit_divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
+    other[:, 2] += torch.randn(5) * 9  # only where no label counts
+    assert logit_divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
+    other[0, 0] = torch.tensor([9.0, 0, 0, 0, 0])
+    assert logit_divergence(logits, other, labels).item() > 0.1

@@ -54,7 +54,8 @@ def test_the_defaults_are_the_papers(tmp_path: Path) -> None:
         ('roles = ["stage1", "stage1"]', "roles: expected each role once, found stage1, stage1"),
         ('shared = true\nroles = ["stage1", "fused"]', "roles: expected stage1 or fused"),
         ("roles = []", "roles: expected at least one role, found none"),
-        ("[augmentation]\nreactions = -1", "augmentation.reactions: expected 0 or more, found -1"),
+        ("[unchanged]\nreactions = -1", "unchanged.reactions: expected a whole number of at least 0, found -1"),
+        ("[augmentation]\nreactions = 3", "augmentation: unknown key"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -134,6 +135,8 @@ def test_one_of_several_datasets_is_changed_by_its_name(tmp_path: Path) -> None:
     assert [(settings.path, settings.repeat) for settings in read_config(above).data] == [("a", 2), ("b", 1)]
     with pytest.raises(ConfigError, match="data holds 2 tables; name one of them: rewrite, task"):
         read_config(path, ["data.rows=3"])
+    same = write(tmp_path, text.replace("rewrite", "task"), "same.toml")
+    assert [settings.rows for settings in read_config(same, ["data.rows=3"]).data] == [3, 0], "the first of one name"
 
 
 def test_a_file_lies_over_the_one_that_it_extends(tmp_path: Path) -> None:

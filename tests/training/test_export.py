@@ -95,7 +95,7 @@ def test_exporting_twice_gives_the_same_bytes(trained: Path, tmp_path: Path) -> 
 
 def test_an_old_export_is_replaced_whole(trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    out.mkdir()
+    export_model(trained, out)
     (out / "left over").write_text("")
     export_model(trained, out, quantize="none")
     assert not (out / "left over").exists()

@@ -12,7 +12,7 @@ import torch
 from family_models import build_family
 from teo.data.row import Row
 from teo.errors import ConfigError, ModelError
-from teo.layouts import Layout, Marker, operation_pieces, stage1_source, stage2_source
+from teo.layouts import Layout, Marker, dialogue_source, operation_pieces, stage2_source
 from teo.loading import ModelFolder, open_model
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
@@ -50,9 +50,10 @@ def tiny_config(output: Path, base: Path | str, data: Path, **changes: Any) -> T
 
 
 def sources(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    return [stage1_source(row.dialogue) for row in rows]
+    return [dialogue_source(row.dialogue) for row in rows]
 
 
+@pytest.mark.train
 @pytest.mark.parametrize("family", ["bart", "bart-zh", "t5", "marian", "teo"])
 def test_a_family_is_trained_saved_loaded_and_decoded(family: str, tmp_path: Path) -> None:
     if family == "marian":
@@ -79,6 +80,7 @@ def test_a_family_is_trained_saved_loaded_and_decoded(family: str, tmp_path: Pat
         assert generator.model.generation_config.num_beams in {None, 1}, "greedy, whatever the base was set to"
 
 
+@pytest.mark.train
 def test_a_model_with_speakers_reads_them_and_lends_its_stage_1_to_its_like_only(tmp_path: Path) -> None:
     base = save_base("bart", tmp_path / "base")
     data = write_rows(tmp_path / "data", rows={"train": 16, "dev": 4, "test": 4})
@@ -90,13 +92,14 @@ def test_a_model_with_speakers_reads_them_and_lends_its_stage_1_to_its_like_only
     stages = model.load(["stage1"])
     assert stages.layout == model.folder.layout
     codec = Codec.from_pretrained(tmp_path / "model" / "stage1")
-    plain, marked = (codec.encode(stage1_source(ROWS[0].dialogue, layout)) for layout in (Layout(2), stages.layout))
+    plain, marked = (codec.encode(dialogue_source(ROWS[0].dialogue, layout)) for layout in (Layout(2), stages.layout))
     assert len(marked) == len(plain) + len(ROWS[0].dialogue.history) + 1, "a mark for each turn and the utterance"
     borrowed = {"base": str(base), "stage1": str(tmp_path / "model"), **limits}
     with pytest.raises(ConfigError, match=r"model.layout: expected that of .* \(version 2, speakers true\)"):
         train(tiny_config(tmp_path / "other", base, data, model=borrowed))
 
 
+@pytest.mark.train
 def test_stage_2_starts_from_stage_1(tmp_path: Path) -> None:
     base = save_base("bart", tmp_path / "base")
     data = write_rows(tmp_path / "data", rows={"train": 16, "dev": 4, "test": 4})

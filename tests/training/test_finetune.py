@@ -20,13 +20,13 @@ from safetensors.torch import load_file
 from teo.errors import ConfigError, DataError, InputError, ModelError, TeoError
 from teo.loading import ModelFolder
 from teo.runtime.torch_generator import TorchGenerator
-from teo.training.averaging import RunningAverage, logit_divergence
 from teo.training.config import TrainConfig
 from teo.training.finetune import Run, train
+from teo.training.loop import CHECKPOINT, Loop
 from teo.training.record import TrainResult
 from teo.training.rows import read_operations
-from teo.training.saving import complete_checkpoints
-from teo.training.trainer import StageTrainer, token_loss
+
+pytestmark = pytest.mark.train
 
 ConfigMaker = Callable[..., TrainConfig]
 
@@ -37,15 +37,15 @@ class Killed(BaseException):
 
 def train_until(config: TrainConfig, step: int, monkeypatch: pytest.MonkeyPatch, group: str = "stage1") -> None:
     """Train and stop dead before an update of a set of weights."""
-    original = StageTrainer.training_step
+    original = Loop._update
 
-    def step_or_die(self: StageTrainer, *args: Any, **kwargs: Any) -> Any:
-        if self.state.global_step == step and Path(self.args.output_dir).name == group:
+    def update_or_die(self: Loop, at: int, *args: Any) -> Any:
+        if at == step and self.output.name == group:
             raise Killed
-        return original(self, *args, **kwargs)
+        return original(self, at, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(StageTrainer, "training_step", step_or_die)
+        patch.setattr(Loop, "_update", update_or_die)
         with pytest.raises(Killed):
             train(config)
 
@@ -73,7 +73,7 @@ def test_a_run_writes_a_model_folder_and_its_record(make_config: ConfigMaker) ->
     assert "git_commit" in record
     assert (result.folder / "training" / "stage1.png").stat().st_size > 1000
     assert [step for step, _ in result.groups["stage1"].losses] == list(range(1, 13)), "a loss for every update"
-    assert not list((result.folder / "training").rglob("checkpoint-*")), "checkpoints go once the model is written"
+    assert not list((result.folder / "training").rglob(CHECKPOINT)), "checkpoints go once the model is written"
     assert not list(result.folder.rglob("*.part"))
 
 
@@ -110,22 +110,31 @@ def test_a_run_killed_in_stage_2_does_not_train_stage_1_again(
     assert resumed.groups["stage2"].losses == train(make_config(output=str(tmp_path / "whole"))).groups["stage2"].losses
 
 
-def test_a_checkpoint_that_was_cut_short_is_not_resumed_from(
+def test_what_a_kill_left_half_written_is_deleted(
     make_config: ConfigMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = make_config()
     train_until(config, 9, monkeypatch)
     work = tmp_path / "model" / "training" / "stage1"
-    half = work / "checkpoint-9"
-    half.mkdir()
-    (half / "model.safetensors").write_bytes(b"half")
-    assert [path.name for path in complete_checkpoints(work)] == ["checkpoint-6"]
+    (work / ".teo-0123456789ab.pt").write_bytes(b"half")
+    (work / "best.part").mkdir()
+    with (work / "log.jsonl").open("a") as log:
+        log.write('{"step": 10, "mi')
     result = train(config, resume=True)
-    assert len(result.groups["stage1"].losses) == 12
+    assert [step for step, _ in result.groups["stage1"].losses] == list(range(1, 13)), "every update logged once"
+    assert not [*work.glob(".teo-*"), *work.glob("*.part")]
+
+
+def test_means_of_the_log_are_resumed_too(make_config: ConfigMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = {"roles": ["direct"], "optimisation": {"epochs": 3}, "writing": {"log_every": 4}}
+    config = make_config(**changes)
+    whole = train(make_config(output=f"{config.output}-whole", **changes))
+    train_until(config, 7, monkeypatch, group="direct")
+    assert train(config, resume=True).groups["direct"].history == whole.groups["direct"].history
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_outright_goes_on(make_config: ConfigMaker, tmp_path: Path) -> None:
+def test_a_run_that_is_killed_outright_resumes(make_config: ConfigMaker, tmp_path: Path) -> None:
     whole = train(make_config(output=str(tmp_path / "whole"), roles=["direct"], optimisation={"epochs": 6}))
     config = tmp_path / "whole" / "training" / "config.toml"
     command = [sys.executable, "-m", "teo", "train", str(config), f"output={tmp_path / 'killed'}"]
@@ -133,7 +142,7 @@ def test_a_run_that_is_killed_outright_goes_on(make_config: ConfigMaker, tmp_pat
     first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     work = tmp_path / "killed" / "training" / "direct"
     until = time.monotonic() + 60
-    while not complete_checkpoints(work) and first.poll() is None and time.monotonic() < until:
+    while not (work / CHECKPOINT).is_file() and first.poll() is None and time.monotonic() < until:
         time.sleep(0.005)
     first.send_signal(signal.SIGKILL)
     first.wait()
@@ -217,34 +226,6 @@ def test_the_average_is_what_is_evaluated_and_saved(make_config: ConfigMaker, tm
     assert not same(weights(averaged, "direct"), weights(plain, "direct"))
 
 
-def test_averaged_weights_follow_the_definition() -> None:
-    model = torch.nn.Linear(1, 1, bias=False)
-    model.weight.data.fill_(1.0)
-    averaged = RunningAverage(model, 0.3)
-    for step, value in enumerate([3.0, 5.0, 7.0]):
-        model.weight.data.fill_(value)
-        averaged.update(step)
-    # Decays min(0.3, (2 + step) / (11 + step)): 2/11 at the first update, 3/12 at the second, then 0.3.
-    expected = 1.0 + (3.0 - 1.0) * (1 - 2 / 11)
-    expected += (5.0 - expected) * (1 - 3 / 12)
-    expected += (7.0 - expected) * (1 - 0.3)
-    with averaged.applied():
-        assert model.weight.item() == pytest.approx(expected)
-    assert model.weight.item() == 7.0, "the weights come back"
-
-
-def test_r_drop_is_zero_between_equal_passes_and_counts_labels_only() -> None:
-    logits = torch.randn(2, 3, 5)
-    other = logits.clone()
-    labels = torch.tensor([[1, 2, -100], [3, -100, -100]])
-    assert logit_divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
-    other[:, 2] += torch.randn(5) * 9  # only where no label counts
-    assert logit_divergence(logits, other, labels).item() == pytest.approx(0.0, abs=1e-6)
-    other[0, 0] = torch.tensor([9.0, 0, 0, 0, 0])
-    assert logit_divergence(logits, other, labels).item() > 0.1
-    assert token_loss(logits, labels).item() > 0
-
-
 def test_a_run_without_dev_rows_keeps_the_last_weights(make_config: ConfigMaker) -> None:
     result = train(make_config(roles=["direct"], data={"dev": ""}))
     assert result.em == {}
@@ -287,7 +268,9 @@ def test_a_dataset_of_another_form_is_one_clear_line(make_config: ConfigMaker, t
 def test_an_output_folder_with_a_run_is_refused(make_config: ConfigMaker) -> None:
     config = make_config(roles=["direct"], optimisation={"epochs": 1})
     train(config)
-    with pytest.raises(ConfigError, match="already holds a run; go on with --resume, start again with overwrite=true"):
+    with pytest.raises(
+        ConfigError, match="already holds a run; resume it with --resume, start again with overwrite=true"
+    ):
         train(config)
     with pytest.raises(ConfigError, match=r"optimisation\.epochs: the run to resume was started with 1, found 2"):
         train(make_config(roles=["direct"]), resume=True)
@@ -313,39 +296,39 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing_corrupt(
 ) -> None:
     config = make_config(roles=["direct"])
     output = Path(config.output)
-    written: list[Path] = []
     from transformers import PreTrainedModel
 
-    original = PreTrainedModel.save_pretrained
+    saved: list[Path] = []
 
-    def save(self: Any, folder: Any, *args: Any, **kwargs: Any) -> None:
-        folder = Path(folder)
-        written.append(folder)
-        if folder.name.startswith(when) and len(written) > 2:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "model.safetensors").write_bytes(b"half")
-            raise error
-        original(self, folder, *args, **kwargs)
+    def write_half(original: Callable[..., None], model: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+        saved.append(Path(path))
+        if len(saved) < 2:
+            original(model, path, *args, **kwargs)
+            return
+        file = Path(path) / "model.safetensors" if Path(path).is_dir() else Path(path)
+        file.write_bytes(b"half")
+        raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(PreTrainedModel, "save_pretrained", save)
-        if when == "best":  # the second dev EM is higher, so that it is saved
-            scores = iter([0.1, 0.2])
-            patch.setattr("teo.training.dev.DevSet.evaluate", lambda *_: {"em": (s := next(scores)), "em_direct": s})
+        writer = (PreTrainedModel, "save_pretrained") if when == "best" else (torch, "save")
+        original = getattr(*writer)
+        patch.setattr(*writer, lambda *args, **kwargs: write_half(original, *args, **kwargs))
+        scores = iter([0.1, 0.2])  # the second dev EM is higher, so that it is saved
+        patch.setattr("teo.training.dev.DevSet.evaluate", lambda *_: {"em": (s := next(scores)), "em_direct": s})
         with pytest.raises(TeoError) as failure:
             train(config)
     message = str(failure.value)
     assert "could not be saved (the disk is full)" in message
-    assert "go on with --resume" in message
+    assert "resume it with --resume" in message
     assert "\n" not in message
     assert not (output / "teo.json").exists(), "no folder that looks like a model"
     assert not list(output.rglob("*.part"))
-    left = set((output / "training" / "direct").glob("checkpoint-*"))
-    assert left == set(complete_checkpoints(output / "training" / "direct")), "no half checkpoint"
-    assert train(config, resume=True).em.keys() == {"direct"}, "with room again, the run goes on"
+    assert not list(output.rglob(".teo-*"))
+    assert torch.load(output / "training" / "direct" / CHECKPOINT)["clock"]["step"] == 6, "no half checkpoint"
+    assert train(config, resume=True).em.keys() == {"direct"}, "with room again, the run is resumed"
 
 
-def test_on_a_terminal_a_bar_is_drawn_and_stdout_stays_empty(
+def test_on_a_terminal_updates_are_counted_and_stdout_stays_empty(
     make_config: ConfigMaker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -355,9 +338,9 @@ def test_on_a_terminal_a_bar_is_drawn_and_stdout_stays_empty(
     assert captured.out == "", "stdout is for data"
 
 
-def test_away_from_a_terminal_no_bar_is_drawn(make_config: ConfigMaker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_away_from_a_terminal_nothing_is_counted(make_config: ConfigMaker, capsys: pytest.CaptureFixture[str]) -> None:
     train(make_config(roles=["direct"], optimisation={"epochs": 1}))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "6/6" not in captured.err
-    assert "it/s" not in captured.err
+    assert "\r" not in captured.err

@@ -10,6 +10,7 @@ from teo.training import forked
 from teo.training.forked import map_slices
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("count", "processes"), [(0, 2), (1, 2), (10, 1), (10, 2), (103, 3)])
 def test_the_result_does_not_depend_on_the_processes(
     count: int, processes: int, monkeypatch: pytest.MonkeyPatch
@@ -19,6 +20,7 @@ def test_the_result_does_not_depend_on_the_processes(
     assert map_slices(lambda part: [n + offset for n in part], count, processes) == [n + 7 for n in range(count)]
 
 
+@pytest.mark.process
 def test_many_items_are_worked_on_in_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forked, "_FEW", 10)
     assert os.getpid() not in map_slices(lambda part: [os.getpid() for _ in part], 20, 2)

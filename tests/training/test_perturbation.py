@@ -131,6 +131,7 @@ def test_without_any_text_nothing_is_drawn_in() -> None:
     assert perturb_operations(OPERATIONS, empty, random.Random(0), prob_p=1.0, prob_r=1.0) == ()
 
 
+@pytest.mark.slow
 def test_spans_are_whole_units_of_one_turn_of_uniform_length() -> None:
     turn = "zero one two three four five six seven eight nine " * 20
     rng = random.Random(1)

@@ -90,6 +90,7 @@ def test_graphs_of_another_family_are_refused(tmp_path: Path) -> None:
         read_exported(graphs)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_default(), reason="the embedded model is not in this checkout")
 def test_the_embedded_model_is_a_model_to_start_from() -> None:
     model, codec = load_base(EMBEDDED)

@@ -1,56 +1,44 @@
-"""The rows of a run: those of its datasets, and those that augmentation adds to them."""
+"""The rows of a run: those of its datasets, and the complete utterances that are made from them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from teo.data.row import Row
-from teo.dialogue import Dialogue
-from teo.training.augmentation.settings import AugmentationSettings
-from teo.training.config import DataSettings
+from teo.training.config import DataSettings, UnchangedSettings
 from teo.training.rows import read_rows
 
-ADDED = Row("added", Dialogue(("anna likes tea",), "why does anna like tea"), "why does anna like tea")
+
+def test_rows_are_added_once_an_epoch_after_those_of_the_datasets(rows_folder: Path, tmp_path: Path) -> None:
+    data = DataSettings(path=str(rows_folder), rows=10, repeat=3)
+    plain, rows = read_rows([data], tmp_path), read_rows([data], tmp_path, UnchangedSettings(identity=1.0, reactions=4))
+    added = rows.train[10:]
+    assert (rows.train[:10], rows.dev, rows.sources) == (plain.train, plain.dev, [rows_folder])
+    assert [row.id for row in added] == [
+        *(f"identity:{row.id}" for row in plain.train if not row.is_complete),
+        *(f"reaction-{number}" for number in range(4)),
+    ]
+    assert rows.repeats == [3] * 10 + [1] * len(added)
+    assert all(row.is_complete for row in added)
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[AugmentationSettings, int]]:
-    """Return what augmentation was asked for: its settings and how many rows it was given."""
-    calls: list[tuple[AugmentationSettings, int]] = []
-
-    def augment(settings: AugmentationSettings, rows: Sequence[Row]) -> list[Row]:
-        calls.append((settings, len(rows)))
-        return [ADDED]
-
-    module = ModuleType("teo.training.augmentation.augment")
-    module.augment = augment  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    return calls
-
-
-def test_rows_are_added_once_an_epoch_after_those_of_the_datasets(
-    rows_folder: Path, tmp_path: Path, asked: list[tuple[AugmentationSettings, int]]
-) -> None:
-    settings = AugmentationSettings(identity=0.5, labels=str(tmp_path / "labels.jsonl"), labels_rows=4)
-    rows = read_rows([DataSettings(path=str(rows_folder), rows=10, repeat=3)], tmp_path, settings)
-    assert asked == [(settings, 10)]
-    assert rows.train[10:] == [ADDED]
-    assert rows.repeats == [3] * 10 + [1]
-    assert ADDED not in rows.dev
-    assert rows.sources == [rows_folder, tmp_path / "labels.jsonl"], "files that rows are made from are hashed too"
-
-
-@pytest.mark.parametrize("settings", [None, AugmentationSettings(), AugmentationSettings(seed=7)])
+@pytest.mark.parametrize("settings", [None, UnchangedSettings()])
 def test_nothing_is_added_unless_it_is_asked_for(
-    rows_folder: Path,
-    tmp_path: Path,
-    settings: AugmentationSettings | None,
-    asked: list[tuple[AugmentationSettings, int]],
+    rows_folder: Path, tmp_path: Path, settings: UnchangedSettings | None
 ) -> None:
     assert len(read_rows([DataSettings(path=str(rows_folder))], tmp_path, settings).train) == 48
-    assert asked == []
+
+
+def test_what_is_added_follows_from_the_seed(rows_folder: Path, tmp_path: Path) -> None:
+    first, again, other = (
+        read_rows([DataSettings(path=str(rows_folder))], tmp_path, UnchangedSettings(identity=0.5), seed=seed).train
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_rows_of_several_datasets_have_ids_of_their_own(rows_folder: Path, tmp_path: Path) -> None:
+    data = DataSettings(path=str(rows_folder))
+    ids = [row.id for row in read_rows([data, data], tmp_path).train]
+    assert len(set(ids)) == len(ids) == 96

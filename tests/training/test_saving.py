@@ -10,14 +10,14 @@ import pytest
 
 pytest.importorskip("torch", reason="saving a model needs torch")
 
-from teo.errors import explain
+from teo.errors import InputError, explain
 from teo.training.saving import whole_folder
 
 
 def test_a_link_to_a_folder_stays(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.mkdir()
-    (target / "old").touch()
+    (target / "teo.json").touch()
     link.symlink_to(target)
     with whole_folder(link) as folder:
         (folder / "new").touch()
@@ -38,3 +38,36 @@ def test_what_is_no_folder_is_refused(tmp_path: Path, make: Callable[[Path], Non
     )
     assert not path.with_name(path.name + ".old").exists()
     assert path.exists()
+
+
+def test_only_an_empty_folder_or_a_model_is_replaced(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "photos").mkdir(parents=True)
+    with pytest.raises(InputError, match="expected an empty folder or a model to replace"), whole_folder(home):
+        pytest.fail("nothing may be written")
+    assert (home / "photos").is_dir()
+    (home / "photos").rmdir()
+    for name in ("empty", "again"):
+        with whole_folder(home) as folder:
+            (folder / "teo.json").write_text(name)
+    assert (home / "teo.json").read_text() == "again"
+
+
+def test_a_source_is_never_replaced(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "stage1").mkdir(parents=True)
+    (run / "teo.json").touch()
+    (tmp_path / "link").symlink_to(run)
+    for target in (run, tmp_path / "link", tmp_path / "x" / ".." / "run"):
+        wording = "expected another folder than that of the source"
+        with pytest.raises(InputError, match=wording), whole_folder(target, run):
+            pytest.fail("nothing may be written")
+        assert (run / "stage1").is_dir()
+
+
+def test_a_folder_that_was_moved_away_by_a_killed_process_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "model.old").mkdir()
+    (tmp_path / "model.old" / "teo.json").write_text("mine")
+    with pytest.raises(RuntimeError), whole_folder(tmp_path / "model"):
+        raise RuntimeError("the disk is full")
+    assert (tmp_path / "model" / "teo.json").read_text() == "mine"

@@ -1,4 +1,4 @@
-"""`teo batch`: rewrite files of any size, on all cores or on a Ray cluster; a job that was stopped goes on."""
+"""`teo batch`: rewrite files of any size, on all cores or on a Ray cluster; a job that was stopped resumes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import typer
 from teo.cli.rewrite import check_range
 
 if TYPE_CHECKING:
-    from teo.scale.job import Progress, Totals
+    from teo.scale.job import JobProgress, Totals
 
+BAD_ROWS = 3
+"""Exit status of a job that is done and has bad rows: to run it again would change nothing."""
 _MOST_ALTERNATIVES = 16
 _SECONDS_BETWEEN_LINES = 60.0
 """How often a log gets a line; a terminal has a bar instead."""
@@ -30,56 +32,67 @@ def batch(
     *,
     engine: Annotated[str, typer.Option(help="local (processes on this machine) or ray (actors).")] = "local",
     processes: Annotated[
-        int | None, typer.Option(help="How many work at once; one per core by default.", metavar="N", min=1)
+        int | None, typer.Option(help="Number of processes; one per core by default.", metavar="N", min=1)
     ] = None,
     address: Annotated[
-        str | None, typer.Option(help="A Ray cluster to use; without it one is started here.", metavar="ADDRESS")
+        str | None, typer.Option(help="A Ray cluster; by default one is started on this machine.", metavar="ADDRESS")
     ] = None,
-    history: Annotated[str | None, typer.Option(help="Column of the turns so far.", metavar="COLUMN")] = None,
-    utterance: Annotated[str | None, typer.Option(help="Column of the utterance.", metavar="COLUMN")] = None,
-    messages: Annotated[str | None, typer.Option(help="Column of chat messages instead.", metavar="COLUMN")] = None,
+    history: Annotated[str | None, typer.Option(help="Column with the history.", metavar="COLUMN")] = None,
+    utterance: Annotated[str | None, typer.Option(help="Column with the utterance.", metavar="COLUMN")] = None,
+    messages: Annotated[
+        str | None, typer.Option(help="Column with chat messages, instead of these two.", metavar="COLUMN")
+    ] = None,
     row_id: Annotated[
-        str | None, typer.Option("--id", help="Column that becomes the record's id.", metavar="COLUMN")
+        str | None, typer.Option("--id", help="Column with the id of the record.", metavar="COLUMN")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="A model folder or a hub id; the embedded model without it.", metavar="MODEL")
+        str | None,
+        typer.Option(help="A model folder, or hub:owner/name; by default the embedded model.", metavar="MODEL"),
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="The pipeline: fast, fused, direct or teo.", metavar="NAME")
+        str | None,
+        typer.Option(help="The pipeline: fast, fused, direct or teo; by default the model's own.", metavar="NAME"),
+    ] = None,
+    prefer: Annotated[
+        str | None,
+        typer.Option(
+            help="A named threshold: search (0.2), balanced (0.5, the default) or careful (0.8).", metavar="NAME"
+        ),
     ] = None,
     min_confidence: Annotated[
-        float | None, typer.Option(help="Keep utterances below this confidence; the model's threshold by default.")
+        float | None,
+        typer.Option(help="A threshold of your own, 0 to 1: below it, utterances stay unchanged."),
     ] = None,
     keep: Annotated[
         Path | None,
-        typer.Option(help="Words and /patterns/, one a line: utterances to keep as they are.", metavar="FILE"),
+        typer.Option(help="Utterances and /patterns/ to leave unchanged, one per line.", metavar="FILE"),
     ] = None,
     n_best: Annotated[
-        int, typer.Option(help=f"Up to so many different rewrites, 1 to {_MOST_ALTERNATIVES}.", metavar="K")
+        int, typer.Option(help=f"Up to K different rewrites, 1 to {_MOST_ALTERNATIVES}.", metavar="K")
     ] = 1,
     truncation: Annotated[
-        str, typer.Option(help="Dialogues longer than the model reads: oldest (drop turns) or error.", metavar="RULE")
+        str, typer.Option(help="If a dialogue is too long: oldest (drop the oldest turns) or error.", metavar="RULE")
     ] = "oldest",
     device: Annotated[str, typer.Option(help="cpu, or cuda for the torch weights of a trained folder.")] = "cpu",
     dtype: Annotated[str, typer.Option(help="float32, or bfloat16 on a GPU.")] = "float32",
     batch_size: Annotated[
-        int | None, typer.Option(help=f"Rows read at once; 32, or {_GPU_BATCH} on a GPU.", metavar="N", min=1)
+        int | None, typer.Option(help=f"Rows per batch; by default 32, or {_GPU_BATCH} on a GPU.", metavar="N", min=1)
     ] = None,
     part_rows: Annotated[
-        int, typer.Option(help="Rows of a part: what a stopped job does again.", metavar="N", min=1)
-    ] = 2048,
-    threads: Annotated[int, typer.Option(help="Processor threads of each process.", metavar="N", min=1)] = 1,
+        int | None,
+        typer.Option(help="Rows per part: at most what a stopped process repeats; by default 64 to 2,048.", min=1),
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Threads per process.", metavar="N", min=1)] = 1,
 ) -> None:
-    """Rewrite many dialogues: files in, files out, one output row for each input row.
+    """Rewrite large files on all cores or on a Ray cluster.
 
-    OUTPUT gets parts as they are done. The same command again goes on where a job was stopped. A row that cannot be
-    rewritten becomes an error row; exit status 1 says that there are some. --engine ray, Parquet and URLs need the
-    extra scale.
+    Every input row gets one output row, in order. To resume a job that was stopped, run the same command again. A bad
+    row becomes an error row, and the exit status is then 3. Parquet, URLs and --engine ray need the extra scale.
     """
     from teo.errors import InputError
     from teo.scale.job import Job, run_job
     from teo.scale.rows import Columns
-    from teo.scale.worker import ModelChoice, Task
+    from teo.scale.worker import BatchTask, ModelChoice
 
     check_range("--min-confidence", min_confidence, 0, 1)
     check_range("--n-best", n_best, 1, _MOST_ALTERNATIVES)
@@ -94,33 +107,34 @@ def batch(
         keep=_read_keep(keep),
         batch_size=batch_size or (32 if device == "cpu" else _GPU_BATCH),
     )
-    task = Task(
+    task = BatchTask(
         source,
         target,
         "jsonl",
         chosen,
         Columns(history, utterance, messages, row_id),
+        prefer,  # type: ignore[arg-type]
         min_confidence,
         "error" if _require("truncation", truncation, "oldest", "error") == "error" else "oldest",
         n_best,
     )
     kind: Literal["local", "ray"] = "ray" if _require("engine", engine, "local", "ray") == "ray" else "local"
     if address is not None and kind == "local":
-        raise InputError("--address: expected it with --engine ray only; add that, or leave the address out")
+        raise InputError("--address: expected --engine ray with it; add that, or leave the address out")
     display = Display(sys.stderr)
     try:
         totals, progress = run_job(Job(task, kind, processes, address, part_rows), display)
     except KeyboardInterrupt:
-        typer.echo("teo: stopped; start the same command again to go on", err=True)
+        typer.echo("teo: stopped; to resume, run the same command again", err=True)
         raise
     finally:
         display.finish()
     typer.echo(f"teo: {summarise(totals, progress)}", err=True)
-    raise typer.Exit(1 if totals.errors else 0)
+    raise typer.Exit(BAD_ROWS if totals.errors else 0)
 
 
 def _require(name: str, value: str, *choices: str) -> str:
-    """Return an option's value; raises where it is none of the choices."""
+    """Return an option's value; raises if it is none of the choices."""
     from teo.errors import InputError
 
     if value not in choices:
@@ -129,20 +143,20 @@ def _require(name: str, value: str, *choices: str) -> str:
 
 
 def _read_keep(keep: Path | None) -> tuple[str, ...]:
-    from teo.keeping import read_keep_file
+    from teo.rules import read_keep_file
 
     return tuple(read_keep_file(keep)) if keep is not None else ()
 
 
 class Display:
-    """How far a job is, on stderr: a bar that changes on a terminal, else a line a minute."""
+    """The progress of a job on stderr: a bar on a terminal, else a line a minute."""
 
     def __init__(self, log: TextIO) -> None:
         self._log, self._bar, self._shown = log, log.isatty(), time.monotonic()
         self._open = False
 
-    def __call__(self, progress: Progress) -> None:
-        """Show it."""
+    def __call__(self, progress: JobProgress) -> None:
+        """Show the progress."""
         if self._bar:
             self._log.write(f"\r\x1b[K{draw_bar(progress)} {describe(progress)}")
             self._open = True
@@ -158,22 +172,22 @@ class Display:
             self._open = False
 
 
-def draw_bar(progress: Progress) -> str:
-    """Return the share that is done as a bar."""
+def draw_bar(progress: JobProgress) -> str:
+    """Return the finished share as a bar."""
     full = _BAR * (progress.before + progress.done) // max(progress.rows, 1)
     return f"[{'#' * full}{'.' * (_BAR - full)}]"
 
 
-def describe(progress: Progress) -> str:
-    """Return how far a job is, in words."""
+def describe(progress: JobProgress) -> str:
+    """Return the progress of a job in words."""
     text = f"{progress.before + progress.done:,} of {progress.rows:,} rows"
     if progress.left is not None:
         text += f", {progress.rate:,.1f} rows/s, {duration(progress.left)} left"
     return text + (f", {progress.errors:,} bad" if progress.errors else "")
 
 
-def summarise(totals: Totals, progress: Progress) -> str:
-    """Return what became of a job, in words."""
+def summarise(totals: Totals, progress: JobProgress) -> str:
+    """Return the totals and the speed of a finished job in words."""
     rows = f"{totals.rows:,} rows: {totals.changed:,} changed, {totals.errors:,} bad, {totals.repeated:,} repeated"
     if not progress.done:
         return f"{rows}; all of them were done before"

@@ -1,4 +1,4 @@
-"""`teo data`: the datasets of the field: what is there, where it comes from, and its rows and edits as JSON lines."""
+"""`teo data`: the datasets of the field: list, download, count, convert, and derive edits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from teo.cli.help import add_verb
 from teo.cli.options import PUBLISHED, DatasetArgument, PathArgument, SplitOption
 from teo.cli.output import echo_json
 
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
 
     from teo.data import Loaded, Skipped
 
-data_app = typer.Typer(help="Read, count, convert and download the field's datasets.", no_args_is_help=True)
+data_app = typer.Typer(help="Download, count and convert datasets.", no_args_is_help=True)
 
 _SHOWN_SKIPPED = 10
 
 
 class History(StrEnum):
-    """How much of a TASK dialogue comes before the utterance."""
+    """How much history a row of TASK has."""
 
     FULL = "full"
     LAST_TWO = "last-two"
 
 
 class Forms(StrEnum):
-    """Which incomplete forms of a TASK turn are rows."""
+    """Which incomplete versions of a TASK turn become rows."""
 
     ONE = "one"
     BOTH = "both"
@@ -44,13 +45,10 @@ class OperationOrder(StrEnum):
 
 Out = Annotated[Path, typer.Argument(help="The JSONL file to write; - is standard output.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at malformed rows instead of skipping them.")]
-HistoryOption = Annotated[History | None, typer.Option(help="TASK only: the whole history or its last two turns.")]
-FormsOption = Annotated[
-    Forms | None, typer.Option(help="TASK only: one incomplete form of a turn as a row, or both as two.")
-]
+HistoryOption = Annotated[History | None, typer.Option(help="TASK only: the whole history, or its last two turns.")]
+FormsOption = Annotated[Forms | None, typer.Option(help="TASK only: one incomplete version of each turn, or both.")]
 
 
-@data_app.command()
 def stats(
     name: DatasetArgument,
     path: PathArgument,
@@ -60,7 +58,7 @@ def stats(
     forms: FormsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Print what a dataset holds, beside the paper's table, and why the numbers differ."""
+    """Count rows, lengths and edits, beside the paper's figures."""
     from teo.data.stats import dataset_stats, format_stats
 
     result = dataset_stats(name, path, strict=strict, **_options(history, forms))
@@ -71,7 +69,6 @@ def stats(
         typer.echo(format_stats(result))
 
 
-@data_app.command()
 def convert(
     name: DatasetArgument,
     path: PathArgument,
@@ -82,12 +79,11 @@ def convert(
     history: HistoryOption = None,
     forms: FormsOption = None,
 ) -> None:
-    """Write a dataset's rows as JSON lines: id, history, utterance, rewrite (and all rewrites, if several)."""
+    """Write the rows as JSON lines: id, history, utterance, rewrite."""
     loaded = _load(name, path, split, strict, _options(history, forms))
     _write(out, (row.to_dict() for row in loaded.rows))
 
 
-@data_app.command()
 def edits(
     name: DatasetArgument,
     path: PathArgument,
@@ -95,34 +91,35 @@ def edits(
     *,
     split: SplitOption = "all",
     order: Annotated[
-        OperationOrder, typer.Option(help="By position, or insertions first as in the paper's equation 2.")
+        OperationOrder, typer.Option(help="By position, or insertions first as in equation 2 of the paper.")
     ] = OperationOrder.POSITION,
     strict: Strict = False,
     history: HistoryOption = None,
     forms: FormsOption = None,
 ) -> None:
-    """Write a dataset's rows with the derived operations in the paper's notation and the positioned edits."""
+    """Write the rows with their derived operations and edits."""
     from teo.data.writing import edit_record
 
     loaded = _load(name, path, split, strict, _options(history, forms))
     _write(out, (edit_record(row, order.value) for row in loaded.rows))
 
 
-@data_app.command("list")
 def list_datasets() -> None:
-    """Print the known datasets: language, licence, where each is published."""
+    """List the datasets with language, licence and address."""
     from teo.data.registry import REGISTRY
 
     for dataset in REGISTRY.values():
         typer.echo(f"{dataset.name:<10}{dataset.language:<4}{dataset.licence:<14}{dataset.page}")
 
 
-@data_app.command()
 def download(
     name: Annotated[str, typer.Argument(help=f"Dataset: {PUBLISHED}.")],
     to: Annotated[Path | None, typer.Option("--to", help="Folder for the files; by default ./NAME.")] = None,
 ) -> None:
-    """Fetch what a dataset publishes, check it, and say where to ask for the rest; an unfinished file is resumed."""
+    """Download a dataset and check it.
+
+    An unfinished file is resumed. What is not public is named, with the address to ask at.
+    """
     from teo.data.download import download_dataset
     from teo.data.registry import find_dataset
 
@@ -133,7 +130,7 @@ def download(
     try:
         files = download_dataset(dataset, folder)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; run the command again to go on (what came is kept in {folder})", err=True)
+        typer.echo(f"interrupted; to resume, run the command again (the part so far is in {folder})", err=True)
         raise typer.Exit(130) from None
     for file in files:
         typer.echo(str(file))
@@ -141,8 +138,18 @@ def download(
         typer.echo(f"not downloaded: {dataset.remark}", err=True)
 
 
+for _name, _verb in (
+    ("list", list_datasets),
+    ("download", download),
+    ("stats", stats),
+    ("convert", convert),
+    ("edits", edits),
+):
+    add_verb(data_app, _name, _verb, f"data {_name}")
+
+
 def _options(history: History | None, forms: Forms | None) -> dict[str, str]:
-    """Return the options that the user chose; the others keep the reader's defaults."""
+    """Return the options that the user chose; for the others the reader has defaults."""
     chosen = {"history": history, "forms": forms}
     return {name: value.value for name, value in chosen.items() if value is not None}
 
@@ -156,7 +163,7 @@ def _load(name: str, path: Path, split: str, strict: bool, options: Mapping[str,
 
 
 def _report_skipped(skipped: tuple[Skipped, ...]) -> None:
-    """Say on stderr which rows were left out, the first few by name, and how many."""
+    """Report skipped rows on stderr: the first few by name, and how many there are."""
     for item in skipped[:_SHOWN_SKIPPED]:
         typer.echo(f"skipped {item}", err=True)
     if skipped:

@@ -1,4 +1,4 @@
-"""`teo demo`: a few dialogues in English and Chinese, and what the model makes of them."""
+"""`teo demo`: the model's rewrites of a few dialogues in English and Chinese."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from teo.cli.show import show_edits, wants_colour
+from teo.cli.show import show_deleted, show_edits, show_reason, wants_colour
 
 SAMPLES: tuple[tuple[str, ...], ...] = (
     ("Who wrote Dune?", "Frank Herbert.", "When was he born?"),
@@ -22,7 +22,7 @@ SAMPLES: tuple[tuple[str, ...], ...] = (
     ("小米14多少钱", "小米14售价3999元", "有几种颜色"),
     ("你看过流浪地球吗", "看过，很好看", "谁导演的"),
 )
-"""Each the turns so far, then the utterance."""
+"""Each is the history, then the utterance."""
 
 BY_HAND: tuple[str, ...] = (
     "When was Frank Herbert born?",
@@ -33,20 +33,20 @@ BY_HAND: tuple[str, ...] = (
     "小米14有几种颜色",
     "流浪地球是谁导演的",
 )
-"""What a person would make of each sample; shown where there is no model."""
+"""A person's rewrite of each sample; shown if there is no model."""
 
 
 def demo(
     *,
     model: Annotated[
-        str | None, typer.Option(help="A model folder or a hub id; the embedded model without it.", metavar="MODEL")
+        str | None, typer.Option(help="A model folder or a hub id; by default the embedded model.", metavar="MODEL")
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="The pipeline; the model's own by default.", metavar="NAME")
+        str | None, typer.Option(help="The pipeline; by default the model's own.", metavar="NAME")
     ] = None,
     runtime: Annotated[str, typer.Option(help="onnx, or torch for a folder that was not exported.")] = "onnx",
 ) -> None:
-    """Show what the model makes of a few dialogues: edits in colour, confidence, time."""
+    """Show a few sample rewrites with their edits and confidence."""
     from teo.loading import has_default, require_runtime
     from teo.rewriter import Rewriter
 
@@ -55,16 +55,17 @@ def demo(
         return
     started = time.perf_counter()
     rewriter = Rewriter.from_pretrained(model, variant=variant, runtime=require_runtime(runtime))
-    loaded = time.perf_counter()
+    loaded, colour = time.perf_counter(), wants_colour()
     for *history, utterance in SAMPLES:
         result = rewriter.rewrite(history, utterance)
         for turn in history:
             typer.echo(f"    {turn}")
-        typer.echo(f"  > {utterance}")
-        kept = "" if result.changed else f"  (kept: {result.reason})"
-        typer.echo(f"  = {show_edits(utterance, result.edits, colour=wants_colour())}{kept}")
-        if result.confidence is not None:
-            typer.echo(f"    confidence {result.confidence:.2f}  {result.operations}".rstrip())
+        typer.echo(f"  > {show_deleted(utterance, result.edits, colour=colour)}")
+        typer.echo(f"  = {show_edits(utterance, result.edits, colour=colour)}")
+        if not result.changed:
+            typer.echo(f"    {show_reason(result, colour=colour)}")
+        elif result.confidence is not None:
+            typer.echo(f"    confidence {result.confidence:.2f}  {result.operations}")
         typer.echo()
     each = (time.perf_counter() - loaded) / len(SAMPLES)
     typer.echo(
@@ -74,7 +75,7 @@ def demo(
 
 
 def _show_by_hand() -> None:
-    """Show the samples with a person's rewrites, and the edits derived from them."""
+    """Show the samples with a person's rewrites and the edits derived from them."""
     from teo.alignment import derive_edits
     from teo.edits import format_operations
 
@@ -82,11 +83,11 @@ def _show_by_hand() -> None:
         script = derive_edits(utterance, rewrite)
         for turn in history:
             typer.echo(f"    {turn}")
-        typer.echo(f"  > {utterance}")
+        typer.echo(f"  > {show_deleted(utterance, script, colour=wants_colour())}")
         typer.echo(f"  = {show_edits(utterance, script, colour=wants_colour())}")
         typer.echo(f"    {format_operations(script.operations)}".rstrip() + "\n")
     typer.echo(
-        "This installation has no embedded model: the rewrites above are a person's, with the edits derived from them. "
-        "For a model's own: teo demo --model FOLDER",
+        "This installation has no embedded model: a person wrote the rewrites above, and the edits are derived from "
+        "them. To see a model's rewrites: teo demo --model FOLDER",
         err=True,
     )

@@ -1,4 +1,4 @@
-"""`teo export`: a trained model in the form that runs without torch."""
+"""`teo export`: a trained model in the format that runs without torch."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from teo.cli.output import echo_json
 
 def export(
     model: Annotated[Path, typer.Argument(help="The folder that training wrote.")],
-    out: Annotated[Path, typer.Argument(help="The folder to write; replaced whole if it is there.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write; an existing model folder is replaced.")],
     *,
-    quantize: Annotated[str, typer.Option(help="int8, or none for float32.", metavar="FORM")] = "int8",
+    quantize: Annotated[str, typer.Option(help="int8, or none for float32.", metavar="FORMAT")] = "int8",
     compare: Annotated[
-        Path | None, typer.Option(help="JSONL rows with history, utterance, rewrite: measure what the form costs.")
+        Path | None, typer.Option(help="JSONL rows with history, utterance and rewrite: measure what int8 costs.")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Compare on the first N rows only.", metavar="N")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Export a model (BART, Marian, T5 or our own backbone): graphs, int8 weights, tokenizer and card in one folder."""
+    """Write a trained model as int8 graphs that run without torch.
+
+    The model may be BART, Marian, T5 or our own backbone. The folder gets graphs, weights, tokenizer and card.
+    """
     from teo.export.export import export_model, measure_loss
 
     exported = export_model(model, out, quantize=quantize)

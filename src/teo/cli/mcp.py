@@ -12,21 +12,21 @@ from teo.errors import InputError
 def mcp(
     *,
     model: Annotated[
-        str | None, typer.Option(help="A model folder or a hub id; the embedded model without it.", metavar="MODEL")
+        str | None, typer.Option(help="A model folder or a hub id; by default the embedded model.", metavar="MODEL")
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="The pipeline; the model's own by default.", metavar="NAME")
+        str | None, typer.Option(help="The pipeline; by default the model's own.", metavar="NAME")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Processor threads.", metavar="N", min=1)] = None,
+    threads: Annotated[int | None, typer.Option(help="Number of threads.", metavar="N", min=1)] = None,
     url: Annotated[
-        str | None, typer.Option(help="Ask a running `teo serve` instead of loading a model.", metavar="URL")
+        str | None, typer.Option(help="Call a running teo serve instead of loading a model.", metavar="URL")
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(envvar="TEO_TOKEN", help="That server's token; better in the environment.", metavar="TOKEN"),
     ] = None,
 ) -> None:
-    """Serve one tool, `rewrite`, to an assistant or agent that starts this command (Model Context Protocol)."""
+    """Offer the rewriter to assistants and agents as an MCP tool."""
     if url is not None and (model is not None or variant is not None or threads is not None):
         raise InputError("url: the server chooses model, variant and threads; give either --url or these")
     from teo.integrations.mcp import run_stdio

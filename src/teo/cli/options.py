@@ -1,4 +1,4 @@
-"""The options that several commands share: a dataset's name, where it lies, its split; what torch runs on."""
+"""The options that several commands share: a dataset's name, its path, its split; the device and precision of torch."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 PUBLISHED = "rewrite, res200k, task, canard or followup"
-"""The datasets that are published; written out, since reading them from the readers would slow `teo --help` down."""
+"""The datasets that are published; written out here, since importing the readers would slow down `teo --help`."""
 DATASETS = "rewrite, res200k, task, canard, followup or jsonl (rows of your own)"
 DATASET_HELP = f"Dataset: {DATASETS}."
-PATH_HELP = "The dataset's folder or its file."
+PATH_HELP = "The dataset's folder or file."
 SPLIT_HELP = "train, dev, train+dev, test or all (res200k also valid)."
 
 DatasetArgument = Annotated[str, typer.Argument(help=DATASET_HELP)]
@@ -19,5 +19,7 @@ PathArgument = Annotated[Path, typer.Argument(help=PATH_HELP)]
 DatasetOption = Annotated[str, typer.Option(help=DATASET_HELP)]
 PathOption = Annotated[Path, typer.Option(help=PATH_HELP)]
 SplitOption = Annotated[str, typer.Option(help=SPLIT_HELP)]
-DeviceOption = Annotated[str, typer.Option(help="Of torch: auto, cpu, cuda or cuda:1; exported models run on the CPU.")]
-DtypeOption = Annotated[str, typer.Option(help="Of torch: float32, or bfloat16 on CUDA.")]
+DeviceOption = Annotated[
+    str, typer.Option(help="Device for torch: auto, cpu, cuda or cuda:1; exported models run on the CPU.")
+]
+DtypeOption = Annotated[str, typer.Option(help="Precision for torch: float32, or bfloat16 on CUDA.")]

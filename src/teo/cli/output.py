@@ -35,7 +35,7 @@ def prepare_streams() -> None:
 
 
 def silence(stream: TextIO | None) -> None:
-    """Send what a stream still holds nowhere: Python would complain when it flushes the stream at exit."""
+    """Discard what a stream still holds: Python would complain when it flushes the stream at exit."""
     if stream is None:
         return
     try:
@@ -47,7 +47,7 @@ def silence(stream: TextIO | None) -> None:
 
 
 def write_line(line: str) -> None:
-    """Write a line to stderr; where that fails too there is nobody left to tell."""
+    """Write a line to stderr; if that fails too, there is nobody left to tell."""
     try:
         typer.echo(line, err=True)
     except OSError:
@@ -85,7 +85,7 @@ def echo_json(value: Any, *, indent: int | None = None) -> None:
 
 @contextmanager
 def open_input(path: Path | None) -> Iterator[BinaryIO]:
-    """Give the bytes of a file; of standard input where there is no path or `-`."""
+    """Give the bytes of a file; of standard input if the path is None or `-`."""
     if path is None or str(path) == STANDARD:
         yield sys.stdin.buffer
         return
@@ -99,7 +99,7 @@ def open_input(path: Path | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_output(path: Path | None, source: BinaryIO | None = None) -> Iterator[BinaryIO]:
-    """Give what writes into a file, from its start; into standard output where there is no path or `-`.
+    """Give what writes into a file, from its start; into standard output if the path is None or `-`.
 
     A link is followed, and a FIFO or a device is written into. A file that is being read is refused.
     """
@@ -113,7 +113,7 @@ def open_output(path: Path | None, source: BinaryIO | None = None) -> Iterator[B
     try:
         with stream:
             status = os.fstat(stream.fileno())
-            if _is_same(status, sys.stdout):  # /dev/stdout: go on where standard output stands
+            if _is_same(status, sys.stdout):  # /dev/stdout: continue at its position
                 yield sys.stdout.buffer
                 return
             if source is not None and stat.S_ISREG(status.st_mode) and _is_same(status, source):

@@ -1,4 +1,4 @@
-"""How far a stream has come: one line on a terminal that changes; bad lines are named anywhere."""
+"""The progress of a stream: one changing line on a terminal; bad lines are always named."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TextIO
 
 
 @dataclass(slots=True)
-class Progress:
-    """Counts of lines that are done and of bad ones among them."""
+class LineProgress:
+    """The number of finished lines, and of bad ones among them."""
 
     log: TextIO
     done: int = 0
@@ -18,7 +18,7 @@ class Progress:
     started: float = field(default_factory=time.monotonic)
 
     def advance(self, lines: int, errors: Sequence[str]) -> None:
-        """Count lines, and say what is wrong with the bad ones."""
+        """Count lines, and report what is wrong with the bad ones."""
         self.done += lines
         self.bad += len(errors)
         for error in errors:

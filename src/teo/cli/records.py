@@ -1,4 +1,4 @@
-"""Lines of JSON as dialogues, and what became of each as a record: one for every line, in order."""
+"""Lines of JSON as dialogues, and one record for each line, in order."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ Line = tuple[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a line."""
+class LineOutcome:
+    """The record of a line."""
 
     record: dict[str, Any]
     error: str | None = None
-    """What is wrong with the line, and which one it is."""
+    """The line's number and what is wrong with it."""
 
 
 def rewrite_lines(
     rewriter: Rewriter, lines: Sequence[Line], batch_size: int, options: Mapping[str, Any]
-) -> list[Outcome]:
-    """Return what became of each line, in order; a bad line has an error record in its place."""
+) -> list[LineOutcome]:
+    """Return the outcome of each line, in order; a bad line gets an error record."""
     rows: list[dict[str, Any]] = [{} for _ in lines]
     found: list[Dialogue | TeoError] = []
-    for place, (_, line) in enumerate(lines):
+    for position, (_, line) in enumerate(lines):
         try:
-            rows[place] = parse_line(line)
-            found.append(Dialogue.from_row(rows[place]))
+            rows[position] = parse_line(line)
+            found.append(Dialogue.from_row(rows[position]))
         except InputError as error:
             found.append(error)
     dialogues = [item for item in found if isinstance(item, Dialogue)]
@@ -46,11 +46,11 @@ def rewrite_lines(
         if isinstance(item, TeoError) or isinstance(result, TeoError):
             outcomes.append(_bad_line(number, row, str(result)))
         else:
-            outcomes.append(Outcome(make_record(row, item.utterance, result.to_dict())))
+            outcomes.append(LineOutcome(make_record(row, item.utterance, result.to_dict())))
     return outcomes
 
 
-def _bad_line(number: int, row: Mapping[str, Any], message: str) -> Outcome:
-    """Return an error record, which keeps the row's other keys where the line could be parsed."""
+def _bad_line(number: int, row: Mapping[str, Any], message: str) -> LineOutcome:
+    """Return an error record, which has the row's other keys if the line could be parsed."""
     record = {**pass_through(row), "error": {"line": number, "message": message}}
-    return Outcome(record, f"line {number}: {message}")
+    return LineOutcome(record, f"line {number}: {message}")

@@ -1,4 +1,4 @@
-"""`teo score`: the field's numbers for one file of predictions, or two files side by side."""
+"""`teo score`: the field's metrics for one file of predictions, or for two files side by side."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ def score(
         Path,
         typer.Argument(
             help='JSONL rows {"current", "reference", "prediction"}; other keys are ignored. - is stdin, '
-            "such as records of teo rewrite for rows with a rewrite."
+            "for example the output of teo rewrite."
         ),
     ],
     other: Annotated[
-        Path | None, typer.Argument(help="A second system on the same rows: adds paired differences.")
+        Path | None, typer.Argument(help="A second system on the same rows: adds differences and paired tests.")
     ] = None,
     pretokenized: Annotated[
-        bool, typer.Option("--pretokenized", help="Texts are units joined by spaces: split on white space only.")
+        bool, typer.Option("--pretokenized", help="Split texts on white space only: their units are joined by spaces.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     intervals: Annotated[bool, typer.Option("--intervals", help="Add bootstrap 95% intervals (fixed seed).")] = False,
 ) -> None:
-    """Score rewrites: EM, BLEU, ROUGE, restoration, EM by kind; two files add paired significance.
+    """Score the predictions of any system.
 
-    All numbers are fractions. Each comes with the signature of its definition.
+    Prints exact match (EM), BLEU, ROUGE and restoration scores, and EM by kind of utterance. All numbers are fractions,
+    and each has a signature that names its definition.
     """
     from teo.metrics import compare_rows, read_rows, score_rows
 

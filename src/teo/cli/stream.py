@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from teo.cli.progress import Progress
+from teo.cli.progress import LineProgress
 from teo.cli.records import Line, rewrite_lines
 from teo.files import json_line
-from teo.records import BLANK
+from teo.records import BLANK, require_lines
 
 if TYPE_CHECKING:
     from teo.rewriter import Rewriter
@@ -29,8 +29,8 @@ def stream(
     batch_size: int,
     options: Mapping[str, Any],
 ) -> int:
-    """Return the exit status after rewriting every line: 0, 1 where a line was bad, 130 where it was interrupted."""
-    progress = Progress(log)
+    """Return the exit status after rewriting every line: 0, 1 if a line was bad, 130 if it was interrupted."""
+    progress = LineProgress(log)
     try:
         with _whole_writes() as writing:
             for lines in read_batches(source, batch_size):
@@ -48,13 +48,20 @@ def stream(
 
 
 def read_batches(source: BinaryIO, size: int) -> Iterator[list[Line]]:
-    """Yield numbered lines in batches: as many as have come, at most `size`. Blank lines are left out."""
+    """Yield numbered lines in batches: all that have arrived, at most `size`. Blank lines are left out.
+
+    Raises if the first line shows that the input is no JSON lines.
+    """
     batch: list[Line] = []
     number = 0
+    first = True
     for line in _lines(source):
         if line is not None:
             number += 1
             if line.strip(BLANK):
+                if first:
+                    require_lines(line)
+                first = False
                 batch.append((number, line))
         if batch and (line is None or len(batch) == size):
             yield batch
@@ -80,7 +87,7 @@ def _lines(source: BinaryIO) -> Iterator[bytes | None]:
 
 
 def _chunks(source: BinaryIO) -> Iterator[bytes | None]:
-    """Yield input as it comes, and None each time that there is none to read yet."""
+    """Yield input as it arrives, and None each time that there is none to read yet."""
     try:
         number = source.fileno()
         select.select([number], [], [], 0)
@@ -121,11 +128,11 @@ class _Writing:
 
 @contextmanager
 def _whole_writes() -> Iterator[_Writing]:
-    """Give what must be entered to write; takes interrupts over for as long, where that is allowed."""
+    """Give a context to write in, which delays interrupts; only the main thread can do so."""
     writing = _Writing()
     try:
         before = signal.signal(signal.SIGINT, writing.handle)
-    except ValueError:  # not the main thread, which alone may
+    except ValueError:  # not the main thread
         yield writing
         return
     try:

@@ -1,4 +1,4 @@
-"""`teo train`: fine-tune the stages as a configuration says."""
+"""`teo train`: fine-tune a model as a configuration says."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ def _print_keys(wanted: bool) -> None:
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="Configuration in TOML; recipes are in configs/.", show_default=False)],
+    config: Annotated[
+        Path, typer.Argument(help="A configuration in TOML, such as configs/own.toml.", show_default=False)
+    ],
     overrides: Overrides = None,
     *,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved configuration and stop.")] = False,
-    sweep: Annotated[
-        str, typer.Option(metavar="KEY=A,B,C", help="A run for each value, and a plot of dev EM against it.")
-    ] = "",
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a run that was stopped.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved configuration and exit.")] = False,
     keys: Annotated[
         bool,
-        typer.Option("--keys", callback=_print_keys, is_eager=True, help="Print every key with its meaning and stop."),
+        typer.Option("--keys", callback=_print_keys, is_eager=True, help="Print every key with its meaning and exit."),
     ] = False,
 ) -> None:
-    """Train a rewriter's stages; prints the model's folder and dev EM as one JSON line."""
+    """Fine-tune a model on your data.
+
+    Prints the model's folder and its exact match on the development rows as one JSON line.
+    """
     from teo.training.config import read_config
     from teo.training.settings import to_toml, to_tree
 
@@ -41,7 +43,7 @@ def train(
         return
     log_to_stderr()
     with training_libraries("training"):
-        answer = _sweep(config, overrides or (), sweep, resume) if sweep else _train(config, overrides or (), resume)
+        answer = _train(config, overrides or (), resume)
     if is_main_process():
         typer.echo(json.dumps(answer, ensure_ascii=False))
 
@@ -54,14 +56,6 @@ def _train(path: Path, overrides: Sequence[str], resume: bool) -> dict[str, obje
 
     result = run(config, resume=resume)
     return {"model": str(result.folder), "dev_em": result.em}
-
-
-def _sweep(path: Path, overrides: Sequence[str], sweep: str, resume: bool) -> dict[str, object]:
-    from teo.training.config import read_config
-    from teo.training.sweep import Sweep, run_sweep
-
-    points = run_sweep(path, overrides, Sweep.parse(sweep), resume=resume)
-    return {"output": read_config(path, overrides).output, "sweep": points}
 
 
 def keys_help() -> str:

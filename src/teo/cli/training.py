@@ -14,14 +14,14 @@ from teo.errors import MissingExtraError
 
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Values in the place of the file's, such as optimisation.epochs=3."),
+    typer.Argument(metavar="[KEY=VALUE]...", help="Values that override the file's, such as optimisation.epochs=3."),
 ]
-_LIBRARIES = frozenset({"accelerate", "onnx", "safetensors", "torch", "transformers"})
+_LIBRARIES = frozenset({"onnx", "safetensors", "torch", "transformers"})
 
 
 @contextmanager
 def training_libraries(feature: str) -> Iterator[None]:
-    """Name the extra to install where a library of training is missing."""
+    """Name the extra to install if a library of training is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

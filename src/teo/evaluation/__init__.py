@@ -1,1 +1,1 @@
-"""Predictions of every variant, and what they are worth: predict, evaluate, report, plots."""
+"""Predictions of every variant and their quality: predict, evaluate, report, plots."""

@@ -17,7 +17,7 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.edits import EditScript, Operation, format_operations
-from teo.layouts import Marker, Pieces, operation_pieces, stage1_source, stage2_source
+from teo.layouts import Marker, Pieces, dialogue_source, operation_pieces, stage2_source
 from teo.pipelines import (
     PIPELINES,
     STAGE_1,
@@ -47,7 +47,7 @@ def predict_rows(variant: Pipeline | Ablation, stages: Stages, rows: Sequence[Ro
     dialogues = [row.dialogue for row in rows]
     if isinstance(variant, Pipeline):
         return predict(variant, stages, dialogues)
-    if not variant.needs:  # no model reads the dialogues, so they need not fit
+    if not variant.needs:  # no model reads the dialogues, so any length is fine
         return variant.run(stages, rows, seed)
 
     def run(fitted: list[Dialogue]) -> list[Prediction]:
@@ -58,7 +58,7 @@ def predict_rows(variant: Pipeline | Ablation, stages: Stages, rows: Sequence[Ro
 
 
 def gold(stages: Stages, rows: Sequence[Row], seed: int) -> list[Prediction]:
-    """Return what stage 2 makes of the gold operations (TEO-Gold): the ceiling of a better stage 1."""
+    """Return what stage 2 writes given the gold operations (TEO-Gold): the ceiling of a better stage 1."""
     dialogues = [row.dialogue for row in rows]
     proposals = [Proposal(derive_edits(row.dialogue.utterance, row.rewrite).operations) for row in rows]
     predictions = join_stages(stages, dialogues, proposals, rewrite_given(stages, dialogues, proposals))
@@ -68,7 +68,7 @@ def gold(stages: Stages, rows: Sequence[Row], seed: int) -> list[Prediction]:
 
 
 def stage1(stages: Stages, rows: Sequence[Row], seed: int) -> list[Prediction]:
-    """Return stage 1 alone (TEO-Stage1): replacements applied, insertions at random places, the same for a seed."""
+    """Return stage 1 alone (TEO-Stage1): replacements applied, insertions at random positions, the same for a seed."""
     predictions = []
     for row, proposal in zip(rows, propose(stages, [row.dialogue for row in rows]), strict=True):
         script = place_randomly(proposal.operations, row.dialogue.utterance, f"{seed}:{row.id}")
@@ -94,7 +94,7 @@ def rfis(stages: Stages, rows: Sequence[Row], seed: int) -> list[Prediction]:
         replaced.append(replace(row.dialogue, utterance=text))
         left = tuple(operation for operation in proposal.operations if operation.is_insertion)
         insertions.append(replace(proposal, operations=left))
-    rewrites = rewrite_given(stages, replaced, insertions, "rfis")
+    rewrites = rewrite_given(stages, replaced, insertions, rfis=True)
     return join_stages(stages, [row.dialogue for row in rows], proposals, rewrites)
 
 
@@ -134,7 +134,7 @@ ABLATIONS: Mapping[str, Ablation] = {
     ablation.name: ablation
     for ablation in (
         Ablation("gold", (STAGE_2,), "stage 2 on the gold operations", gold),
-        Ablation("stage1", (STAGE_1,), "stage 1 alone: insertions at random places", stage1),
+        Ablation("stage1", (STAGE_1,), "stage 1 alone: insertions at random positions", stage1),
         Ablation("rfis", (STAGE_1, ("rfis",)), "replacements first, insertions in stage 2", rfis),
         Ablation("rerank", (STAGE_1, STAGE_2), "the most probable placement of the operations", rerank),
         Ablation("copy", (), "the utterance as it is", copy),
@@ -201,13 +201,13 @@ def score_hypotheses(
     stages: Stages, dialogues: Sequence[Dialogue], hypotheses: Sequence[Hypothesis]
 ) -> list[ScoredHypothesis]:
     """Return every hypothesis with its log-probabilities, in order."""
-    # Where stage 1's own text goes on with the rewrite, its end says nothing about the operations.
+    # If stage 1 itself continues with the rewrite, the end of its text says nothing about the operations.
     if "stage2" not in stages or ("fused" in stages and stages.first == stages["fused"]):
         return _score_jointly(stages, dialogues, hypotheses)
     first, second = stages["stage1"], stages["stage2"]
     keys = [(item.row, operation_pieces(item.operations, stages.order)) for item in hypotheses]
     distinct = list(dict.fromkeys(keys))  # the hypotheses of a row share their operations: these are scored once
-    sources = [stage1_source(dialogues[row], stages.layout) for row, _ in distinct]
+    sources = [dialogue_source(dialogues[row], stages.layout) for row, _ in distinct]
     scores = dict(zip(distinct, first.score(sources, [pieces for _, pieces in distinct]), strict=True))
     stage2_sources: dict[tuple[int, Pieces], Pieces] = {}
     for row, pieces in distinct:
@@ -231,7 +231,7 @@ def most_probable(scored: Sequence[ScoredHypothesis]) -> dict[int, ScoredHypothe
 def _score_jointly(
     stages: Stages, dialogues: Sequence[Dialogue], hypotheses: Sequence[Hypothesis]
 ) -> list[ScoredHypothesis]:
-    sources = [stage1_source(dialogues[hypothesis.row], stages.layout) for hypothesis in hypotheses]
+    sources = [dialogue_source(dialogues[hypothesis.row], stages.layout) for hypothesis in hypotheses]
     targets = [(*operation_pieces(item.operations, stages.order), Marker.SEP, item.text) for item in hypotheses]
     scores = stages["fused"].score(sources, targets)
     return [ScoredHypothesis(item, 0.0, score) for item, score in zip(hypotheses, scores, strict=True)]

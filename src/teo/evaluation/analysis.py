@@ -10,7 +10,7 @@ from typing import Any
 from teo.alignment import derive_edits
 from teo.edits import EditScript, format_operations, parse_operations
 from teo.evaluation.predict import PredictedRow
-from teo.metrics.base import Example
+from teo.metrics.base import ScoredExample
 from teo.metrics.breakdown import KINDS, kind_of
 from teo.placement import placements
 from teo.units import is_exact_match, scoring_units
@@ -28,18 +28,18 @@ def operations_match(operations: str, gold: str) -> bool:
 
 
 def follows(operations: str, current: str, prediction: str) -> bool:
-    """Tell whether a rewrite has exactly the operations that were proposed, wherever they stand."""
+    """Tell whether a rewrite has exactly the operations that were proposed, wherever they are."""
     made = derive_edits(" ".join(scoring_units(current)), " ".join(scoring_units(prediction))).operations
     return sorted(_keys(operations)) == sorted(_keys(format_operations(made)))
 
 
 def are_harmless(operations: str, current: str, references: Sequence[str]) -> bool:
-    """Tell whether operations make an accepted rewrite at some of their places."""
+    """Tell whether operations make an accepted rewrite at some of their positions."""
     scripts = placements(parse_operations(operations).operations, current)
     return any(is_exact_match(script.apply(current), text) for script in scripts for text in references)
 
 
-def fault_of(example: Example) -> str:
+def fault_of(example: ScoredExample) -> str:
     """Return what is wrong with a wrong rewrite, one of `FAULTS`."""
     current, reference, prediction = example.current, example.reference, example.prediction
     if current == reference:
@@ -87,7 +87,7 @@ def analyse_errors(rows: Sequence[PredictedRow]) -> ErrorAnalysis:
             continue
         texts = (row.current, row.reference, row.prediction)
         current, reference, prediction = (tuple(scoring_units(text)) for text in texts)
-        example = Example(current, reference, prediction)
+        example = ScoredExample(current, reference, prediction)
         needed[kind_of(example)] += 1
         faults[fault_of(example)] += 1
         at_fault = _kinds_at_fault(example)
@@ -102,8 +102,8 @@ def analyse_errors(rows: Sequence[PredictedRow]) -> ErrorAnalysis:
     )
 
 
-def _kinds_at_fault(example: Example) -> set[str]:
-    """Return whether insertions, replacements or both differ, in text or in place, from what was needed."""
+def _kinds_at_fault(example: ScoredExample) -> set[str]:
+    """Return whether insertions, replacements or both differ, in text or in position, from what was needed."""
     current = " ".join(example.current)
     wanted = _positioned(derive_edits(current, " ".join(example.reference)))
     made = _positioned(derive_edits(current, " ".join(example.prediction)))

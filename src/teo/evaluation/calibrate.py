@@ -1,40 +1,42 @@
-"""calibrate(model, sets): what a pipeline's log-probabilities are worth, measured on development rows, into teo.json.
+"""calibrate(model, sets): fits a pipeline's confidence on development rows and writes it into teo.json.
 
-The curve is isotonic over all sets together. The threshold of a language is the least one at which no set in that
-language has more of its complete utterances changed, or more of its incomplete ones made wrong, than it may have. What
-the curve is worth is told on rows that it was not fitted to.
+Whether a rewrite is right is taken from the row: a judgement of that very rewrite if it has one, else its meaning keys
+(`teo.metrics.meaning`), else exact match. If any row of a set has judgements, rewrites of the set that nobody judged
+are left out: exact match would call good ones wrong.
+
+Each language has its own logistic functions. They are assessed on rows that they were not fitted to.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from teo.abstain import Calibration, Thresholds, language_of
 from teo.data.row import Row
+from teo.decision import ANY_LANGUAGE, EVIDENCE, LANGUAGES, PREFER, ROOT_SCORE, Calibration, language_of
 from teo.errors import InputError
 from teo.evaluation.curves import (
     Bin,
     RiskPoint,
     area_under_risk,
-    choose_threshold,
     expected_calibration_error,
-    fit_isotonic,
+    fit_logistic,
     reliability,
     risk_coverage,
 )
-from teo.evaluation.predict import answer_rows
+from teo.evaluation.predict import rewrite_rows
 from teo.loading import open_model
-from teo.rewriter import Answer, Rewriter
+from teo.metrics.meaning import INCOMPLETE, grade
+from teo.pipelines import Prediction
+from teo.rewriter import Rewriter
 from teo.units import is_exact_match
 
-_FEWEST = 40
-"""Rows that a curve needs at least."""
-REST_WEIGHT = 0.05
-"""What the tokens after the first count: at 1, doubt about the words hides whether any are missing."""
+FEWEST = 40
+"""Rewrites that a fit needs at least."""
+DEFAULT_EVIDENCE = (ROOT_SCORE,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,69 +45,64 @@ class CalibrationSet:
 
     name: str
     rows: Sequence[Row]
-    share: float | None = None
-    """How much of its complete utterances may be changed; None: they do not decide a threshold."""
-    wrong: float | None = None
-    """How much of its incomplete utterances may be made wrong; None: they do not decide a threshold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a pipeline did with a row: its log-probability, whether it was right, and whether it would change it."""
+    """A pipeline's answer to a row: its prediction, and whether that is right."""
 
-    score: float
-    right: bool
-    complete: bool
-    changed: bool
+    prediction: Prediction
     language: str
-    asked: bool = True
-    """False where a rule kept the utterance and no model was asked: there is no score."""
+    changed: bool
+    complete: bool
+    right: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SetReport:
-    """One set at its language's threshold."""
+    """What one threshold does to a set, as shares of its incomplete and of its complete rows."""
 
     name: str
-    language: str
-    """That of most of its rows."""
-    share: float | None
-    """How much of its complete utterances may be changed."""
-    rows: int
-    em_without: float
-    """Exact match with no threshold."""
-    em: float
-    """Exact match where rewrites below the threshold are not made."""
-    complete_changed: float | None
-    """Share of complete utterances that are changed; None where there are none."""
-    incomplete_kept: float | None
-    """Share of incomplete utterances that are kept as they are."""
-    wrong: float | None = None
-    """How much of its incomplete utterances may be made wrong."""
-    incomplete_wrong: float | None = None
-    """Share of incomplete utterances that are made wrong."""
+    prefer: str
+    incomplete: int
+    complete: int
+    right: float | None
+    """Incomplete utterances that are rewritten rightly."""
+    wrong: float | None
+    """Incomplete utterances that are rewritten otherwise."""
+    missed: float | None
+    """Incomplete utterances that stay unchanged."""
+    kept: float | None
+    """Complete utterances that stay unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationReport:
-    """The curve's worth, told on rows that it was not fitted to (two halves, by turns), and what thresholds do."""
+class LanguageReport:
+    """How true the confidence of changed utterances is in one language, on the half of the rows not fitted on."""
 
-    variant: str
+    language: str
     rows: int
-    """Rows that the model was asked."""
-    threshold: float
-    """That of a language without its own."""
-    thresholds: dict[str, float]
+    right: float
+    """Share of right rewrites."""
     calibration_error: float
     """Expected calibration error: the mean gap between confidence and share of right rewrites in `reliability`."""
     risk_area: float
     """Area under `risk_coverage`: 0 is best, the share of wrong rewrites is what chance gives."""
-    half_risk: float
-    """Share of wrong rewrites among the half of the rows with the highest confidence."""
     reliability: tuple[Bin, ...]
-    """The reliability diagram."""
     risk_coverage: tuple[RiskPoint, ...]
-    """The risk-coverage curve: confidence, coverage and risk of each point."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReport:
+    """The worth of a fit, and what each named threshold does to each set."""
+
+    variant: str
+    evidence: tuple[str, ...]
+    functions: Mapping[str, Any]
+    """As `teo.json` holds them."""
+    left_out: int
+    """Rewrites that nobody judged."""
+    languages: tuple[LanguageReport, ...]
     sets: tuple[SetReport, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,127 +111,145 @@ class CalibrationReport:
 
 
 def calibrate(
-    model: Path, sets: Sequence[CalibrationSet], variant: str | None = None, *, rest_weight: float = REST_WEIGHT
+    model: Path,
+    sets: Sequence[CalibrationSet],
+    variant: str | None = None,
+    *,
+    evidence: Sequence[str] = DEFAULT_EVIDENCE,
 ) -> CalibrationReport:
-    """Fit a model's confidence, write curve and thresholds into its teo.json, and return what they are worth."""
+    """Fit a model's confidence, write the functions into its teo.json, and return what they are worth."""
+    unknown = [name for name in evidence if name not in EVIDENCE]
+    if unknown or not evidence:
+        found = ", ".join(unknown) or "none"
+        raise InputError(f"evidence: expected some of {', '.join(EVIDENCE)}; found {found}")
     opened = open_model(model)
     rewriter = Rewriter.of_model(opened, variant)
-    measured = [judge_rows(rewriter, part.rows, rest_weight) for part in sets]
-    asked = [outcome for outcomes in measured for outcome in outcomes if outcome.asked]
-    if len(asked) < _FEWEST:
-        raise InputError(f"calibration: expected at least {_FEWEST} rows that the model is asked, found {len(asked)}")
-    curve = _fit(asked, rest_weight)
-    thresholds = choose_thresholds(curve, list(zip(sets, measured, strict=True)))
-    stored = {
-        **opened.folder.extra.get("calibration", {}),
-        rewriter.variant: {**curve.to_dict(), **thresholds.to_dict()},
-    }
+    measured = {part.name: judge_rows(rewriter, part.rows) for part in sets}
+    outcomes = [outcome for found, _ in measured.values() for outcome in found]
+    calibration = fit(outcomes, evidence)
+    stored = {**opened.folder.extra.get("calibration", {}), rewriter.variant: calibration.to_dict()}
     replace(opened.folder, extra={**opened.folder.extra, "calibration": stored}).save(opened.path)
-    confidences, right = _held_out_confidences(asked), [outcome.right for outcome in asked]
-    points = risk_coverage(confidences, right)
     return CalibrationReport(
         variant=rewriter.variant,
-        rows=len(asked),
-        threshold=thresholds.default,
-        thresholds=dict(thresholds.by_language),
-        calibration_error=expected_calibration_error(confidences, right),
-        risk_area=area_under_risk(points),
-        half_risk=next(point.risk for point in points if point.coverage >= 0.5),
-        reliability=tuple(reliability(confidences, right)),
-        risk_coverage=tuple(points),
-        sets=tuple(_report(*pair, curve, thresholds) for pair in zip(sets, measured, strict=True)),
+        evidence=tuple(evidence),
+        functions=calibration.to_dict(),
+        left_out=sum(left_out for _, left_out in measured.values()),
+        languages=tuple(report_languages(outcomes, evidence)),
+        sets=tuple(
+            report_set(name, prefer, threshold, found, calibration)
+            for name, (found, _) in measured.items()
+            for prefer, threshold in PREFER.items()
+        ),
     )
 
 
-def judge_rows(rewriter: Rewriter, rows: Sequence[Row], rest_weight: float = REST_WEIGHT) -> list[Outcome]:
-    """Return what a rewriter does with each row, in order, were there no threshold."""
-    answers = answer_rows(rewriter, rows, min_confidence=0.0)
-    return [_outcome(row, answer, rest_weight) for row, answer in zip(rows, answers, strict=True)]
+def judge_rows(rewriter: Rewriter, rows: Sequence[Row]) -> tuple[list[Outcome], int]:
+    """Return what a rewriter without a threshold makes of rows, and how many rewrites nobody judged.
 
-
-def choose_thresholds(curve: Calibration, sets: Sequence[tuple[CalibrationSet, Sequence[Outcome]]]) -> Thresholds:
-    """Return the least threshold of each language at which its sets keep their limits.
-
-    A language that no set decides has the highest of them.
+    Rows for which no model is called are left out too.
     """
-    by_language: dict[str, float] = {}
-    for part, outcomes in sets:
-        if not outcomes:
+    outcomes: list[Outcome] = []
+    left_out = 0
+    some_judged = any(row.keys and row.keys.judged for row in rows)
+    for row, record in zip(rows, rewrite_rows(rewriter, rows, min_confidence=0.0), strict=True):
+        if record.prediction is None:
             continue
-        language = _language(outcomes)
-        own = [outcome for outcome in outcomes if outcome.language == language]
-        limits = (
-            (part.share, [(outcome, outcome.changed) for outcome in own if outcome.complete]),
-            (part.wrong, [(outcome, outcome.changed and not outcome.right) for outcome in own if not outcome.complete]),
+        right = is_right(row, record.rewrite, trust_exact_match=not some_judged)
+        if right is None:
+            left_out += 1
+        else:
+            language = language_of(row.dialogue)
+            outcomes.append(Outcome(record.prediction, language, record.changed, _is_complete(row), right))
+    return outcomes, left_out
+
+
+def is_right(row: Row, rewrite: str, *, trust_exact_match: bool = True) -> bool | None:
+    """Return whether a rewrite means the right thing; None if nothing tells."""
+    if row.keys is not None and (judged := row.keys.judgement(rewrite)) is not None:
+        return judged
+    if row.keys is not None and row.keys.need:
+        return grade(row, rewrite) in ("right", "kept")
+    if trust_exact_match or is_exact_match(rewrite, row.dialogue.utterance):
+        return any(is_exact_match(rewrite, text) for text in (row.rewrite, *row.references))
+    return None
+
+
+def fit(outcomes: Sequence[Outcome], evidence: Sequence[str]) -> Calibration:
+    """Return the functions of every language that has enough rewrites, and those of all together."""
+    changed = [outcome for outcome in outcomes if outcome.changed]
+    if len(changed) < FEWEST:
+        raise InputError(
+            f"calibration: expected at least {FEWEST} rewrites that were judged, found {len(changed)}; give more rows"
         )
-        for share, harmed in limits:
-            if share is not None:
-                by_language[language] = max(_threshold(curve, harmed, share), by_language.get(language, 0.0))
-    return Thresholds(max(by_language.values(), default=0.0), by_language)
-
-
-def _outcome(row: Row, answer: Answer, rest_weight: float) -> Outcome:
-    """Return what became of a row."""
-    return Outcome(
-        score=answer.prediction.score(rest_weight) if answer.prediction else 0.0,
-        right=any(is_exact_match(answer.record.rewrite, text) for text in (row.rewrite, *row.references)),
-        complete=is_exact_match(row.dialogue.utterance, row.rewrite),
-        changed=answer.record.changed,
-        language=language_of(row.dialogue),
-        asked=answer.prediction is not None,
+    unchanged = [outcome for outcome in outcomes if not outcome.changed]
+    return Calibration(
+        tuple(evidence),
+        {name: _fit(part, evidence) for name, part in _by_language(changed).items()},
+        {name: _fit(part, DEFAULT_EVIDENCE) for name, part in _by_language(unchanged).items()},  # type: ignore[misc]
     )
 
 
-def _language(outcomes: Sequence[Outcome]) -> str:
-    return Counter(outcome.language for outcome in outcomes).most_common(1)[0][0]
+def _by_language(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """Return the outcomes of each language that has enough of them, and all of them."""
+    parts = {name: [outcome for outcome in outcomes if outcome.language == name] for name in LANGUAGES}
+    enough = {name: part for name, part in parts.items() if len(part) >= FEWEST}
+    return {**enough, ANY_LANGUAGE: list(outcomes)} if len(outcomes) >= FEWEST else {}
 
 
-def _fit(outcomes: Sequence[Outcome], rest_weight: float = 1.0) -> Calibration:
-    scores, right = [outcome.score for outcome in outcomes], [outcome.right for outcome in outcomes]
-    return fit_isotonic(scores, right, rest_weight=rest_weight)
+def _fit(outcomes: Sequence[Outcome], evidence: Sequence[str]) -> tuple[float, ...]:
+    values = [[EVIDENCE[name](outcome.prediction) for name in evidence] for outcome in outcomes]
+    return fit_logistic(values, [outcome.right for outcome in outcomes])
 
 
-def _threshold(curve: Calibration, harmed: Sequence[tuple[Outcome, bool]], share: float) -> float:
-    """Return the least threshold at which at most `share` of the rows are harmed; each comes with whether it may be."""
-    if not harmed:
-        return 0.0
-    confidences = [curve.confidence(outcome.score) for outcome, _ in harmed]
-    return choose_threshold(confidences, [harm for _, harm in harmed], share=share)
+def report_languages(outcomes: Sequence[Outcome], evidence: Sequence[str]) -> list[LanguageReport]:
+    """Return how true confidences of changed utterances are: each half by functions fitted to the other half."""
+    reports = []
+    for language in LANGUAGES:
+        own = [outcome for outcome in outcomes if outcome.changed and outcome.language == language]
+        if len(own) < 2 * FEWEST:
+            continue
+        confidences = [0.0] * len(own)
+        for half in (0, 1):
+            fitted = Calibration(tuple(evidence), {ANY_LANGUAGE: _fit(own[1 - half :: 2], evidence)})
+            confidences[half::2] = [
+                fitted.confidence(outcome.prediction, ANY_LANGUAGE, changed=True) for outcome in own[half::2]
+            ]
+        right = [outcome.right for outcome in own]
+        points = risk_coverage(confidences, right)
+        reports.append(
+            LanguageReport(
+                language,
+                len(own),
+                sum(right) / len(right),
+                expected_calibration_error(confidences, right),
+                area_under_risk(points),
+                tuple(reliability(confidences, right)),
+                tuple(points),
+            )
+        )
+    return reports
 
 
-def _held_out_confidences(outcomes: Sequence[Outcome]) -> list[float]:
-    """Return each row's confidence by a curve that was fitted to the half of the rows that it is not in."""
-    confidences = [0.0] * len(outcomes)
-    for half in (0, 1):
-        curve = _fit(outcomes[1 - half :: 2])
-        confidences[half::2] = [curve.confidence(outcome.score) for outcome in outcomes[half::2]]
-    return confidences
-
-
-def _report(part: CalibrationSet, outcomes: Sequence[Outcome], curve: Calibration, thresholds: Thresholds) -> SetReport:
-    right: list[bool] = []
-    complete: list[bool] = []
-    incomplete: list[bool] = []
-    wrong: list[bool] = []
+def report_set(
+    name: str, prefer: str, threshold: float, outcomes: Sequence[Outcome], calibration: Calibration
+) -> SetReport:
+    """Return what a threshold does to a set."""
+    counts: Counter[str] = Counter()
     for outcome in outcomes:
-        made = outcome.changed and curve.confidence(outcome.score) >= thresholds.of_language(outcome.language)
-        right.append(outcome.right if made == outcome.changed else outcome.complete)
-        (complete if outcome.complete else incomplete).append(made)
-        if not outcome.complete:
-            wrong.append(made and not outcome.right)
-    return SetReport(
-        name=part.name,
-        language=_language(outcomes) if outcomes else "-",
-        share=part.share,
-        rows=len(outcomes),
-        em_without=_share([outcome.right for outcome in outcomes]) or 0.0,
-        em=_share(right) or 0.0,
-        complete_changed=_share(complete),
-        incomplete_kept=None if not incomplete else 1 - (_share(incomplete) or 0.0),
-        wrong=part.wrong,
-        incomplete_wrong=_share(wrong),
+        confidence = calibration.confidence(outcome.prediction, outcome.language, changed=outcome.changed)
+        made = outcome.changed and confidence >= threshold
+        if outcome.complete:
+            counts["harmed" if made else "kept"] += 1
+        else:
+            counts["missed" if not made else "right" if outcome.right else "wrong"] += 1
+    incomplete = sum(counts[verdict] for verdict in INCOMPLETE)
+    complete = counts["kept"] + counts["harmed"]
+    right, wrong, missed = (
+        counts[verdict] / incomplete if incomplete else None for verdict in ("right", "wrong", "missed")
     )
+    kept = counts["kept"] / complete if complete else None
+    return SetReport(name, prefer, incomplete, complete, right, wrong, missed, kept)
 
 
-def _share(flags: Sequence[bool]) -> float | None:
-    return sum(flags) / len(flags) if flags else None
+def _is_complete(row: Row) -> bool:
+    return is_exact_match(row.dialogue.utterance, row.rewrite)

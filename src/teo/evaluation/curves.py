@@ -1,12 +1,11 @@
-"""What confidences are worth, and how they are fitted: isotonic curves, reliability, risk and coverage, thresholds.
+"""What confidences are worth, and how they are fitted: logistic functions, reliability, risk and coverage.
 
-A curve is fitted on development rows: for each row the score that the pipeline gave its own rewrite, and whether that
-rewrite was right. The fit never decreases: a text that the model finds more probable never gets less confidence.
+A function is fitted on development rows: for each row the evidence that the pipeline's own rewrite gives, and whether
+that rewrite was right. It is smooth and monotone in every piece of evidence.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,32 +13,41 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from teo.abstain import DECIMALS, Calibration
 from teo.errors import InputError
 
 Floats = NDArray[np.float64]
 
 BINS = 15
 """Bins of equal width of the expected calibration error, unless told otherwise."""
-_STEPS: int = 10**DECIMALS
 
 
-def fit_isotonic(
-    scores: Sequence[float], right: Sequence[bool], *, least: int = 20, rest_weight: float = 1.0
-) -> Calibration:
-    """Return the non-decreasing curve nearest to the outcomes: pooled neighbours, joined by straight lines.
+def fit_logistic(
+    values: Sequence[Sequence[float]], right: Sequence[bool], *, ridge: float = 1.0, rounds: int = 50
+) -> tuple[float, ...]:
+    """Return the bias and the weights of the logistic function nearest to the outcomes, to six decimals.
 
-    Rows are first put in groups of at least `least` neighbours, so that no single row moves the curve. Between the
-    centres of pools the curve rises, so that a threshold can part rows of one pool.
+    `values` has the evidence of each row. Newton's method on standardised evidence, with a small ridge on the weights
+    so that few or clear-cut rows give no infinite ones.
     """
-    x, y = _checked(scores, right)
-    order = np.argsort(x, kind="stable")
-    x, y = x[order], y[order]
-    cuts = _group_starts(x, least)
-    weights = np.diff([*cuts, len(x)]).astype(np.float64)
-    pools = _pool(np.add.reduceat(x, cuts) / weights, np.add.reduceat(y, cuts) / weights, weights)
-    centres, means = tuple(centre for centre, _ in pools), tuple(round(mean, 6) for _, mean in pools)
-    return Calibration(centres, means, rest_weight)
+    x, y = np.asarray(values, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    if x.ndim != 2 or len(x) != len(y) or not len(y):
+        raise InputError(f"calibration: expected an outcome per row, found {len(values)} rows, {len(right)} outcomes")
+    if not np.isfinite(x).all():
+        raise InputError("calibration: expected finite scores, found others")
+    mean, spread = x.mean(0), np.maximum(x.std(0), 1e-9)
+    design = np.column_stack([np.ones(len(y)), (x - mean) / spread])
+    penalty = np.diag([1e-6, *[ridge] * x.shape[1]])
+    weights = np.zeros(design.shape[1])
+    for _ in range(rounds):
+        chance = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        gradient = design.T @ (y - chance) - penalty @ weights
+        curvature = (design * (chance * (1 - chance))[:, None]).T @ design + penalty
+        step = np.linalg.solve(curvature, gradient)
+        weights += step
+        if np.abs(step).max() < 1e-9:
+            break
+    own = weights[1:] / spread
+    return tuple(round(float(value), 6) for value in (weights[0] - own @ mean, *own))
 
 
 def expected_calibration_error(confidences: Sequence[float], right: Sequence[bool], *, bins: int = BINS) -> float:
@@ -75,7 +83,7 @@ def reliability(confidences: Sequence[float], right: Sequence[bool], *, bins: in
 
 
 class RiskPoint(NamedTuple):
-    """What answering from a confidence on comes to."""
+    """Coverage and risk if all rows from some confidence up are answered."""
 
     confidence: float
     coverage: float
@@ -94,29 +102,12 @@ def risk_coverage(confidences: Sequence[float], right: Sequence[bool]) -> list[R
 
 
 def area_under_risk(points: Sequence[RiskPoint]) -> float:
-    """Return the mean risk over all coverages, each row counted with the risk at which it comes to be answered."""
+    """Return the mean risk over all coverages, each row counted with the risk at the point that first answers it."""
     reached, area = 0.0, 0.0
     for point in points:
         area += (point.coverage - reached) * point.risk
         reached = point.coverage
     return area
-
-
-def choose_threshold(confidences: Sequence[float], harmful: Sequence[bool], *, share: float) -> float:
-    """Return the least threshold at which at most `share` of the rows are harmed.
-
-    Of each row: the confidence of the pipeline's own rewrite, and whether that rewrite does harm (it changes a complete
-    utterance, or makes an incomplete one wrong). A rewrite below the threshold is not made.
-    """
-    if not 0 <= share <= 1:
-        raise InputError(f"share: expected 0 to 1, found {share}")
-    x, y = _checked(confidences, harmful)
-    allowed = int(share * len(x) + 1e-9)
-    falling = np.sort(x[y > 0])[::-1]
-    if len(falling) <= allowed:
-        return 0.0
-    # All of this confidence must go, or more than `allowed` stay: the threshold is the next number above it.
-    return float(math.floor(falling[allowed] * _STEPS + 1e-6) + 1) / _STEPS
 
 
 def _checked(values: Sequence[float], outcomes: Sequence[bool]) -> tuple[Floats, Floats]:
@@ -130,24 +121,3 @@ def _checked(values: Sequence[float], outcomes: Sequence[bool]) -> tuple[Floats,
     if not np.isfinite(x).all():
         raise InputError("calibration: expected finite scores, found others")
     return x, np.asarray(outcomes, dtype=np.float64)
-
-
-def _group_starts(x: Floats, least: int) -> NDArray[np.int64]:
-    """Return where groups of at least `least` rows start; rows of equal score are never parted."""
-    starts = [0]
-    for k in range(1, len(x)):
-        if k - starts[-1] >= least and x[k] != x[k - 1] and len(x) - k >= least:
-            starts.append(k)
-    return np.array(starts, dtype=np.int64)
-
-
-def _pool(centres: Floats, means: Floats, weights: Floats) -> list[tuple[float, float]]:
-    """Return the centre and the mean of each pool: neighbours whose means do not rise are averaged until all do."""
-    pools: list[tuple[float, float, float]] = []
-    for group in zip(centres.tolist(), means.tolist(), weights.tolist(), strict=True):
-        pools.append(group)
-        while len(pools) > 1 and pools[-2][1] >= pools[-1][1]:
-            (left, low, light), (right, high, heavy) = pools[-2:]
-            total = light + heavy
-            pools[-2:] = [((left * light + right * heavy) / total, (low * light + high * heavy) / total, total)]
-    return [(centre, mean) for centre, mean, _ in pools]

@@ -1,7 +1,7 @@
 """evaluate(request): predictions, metrics, report and picture of one variant on one split, all in one folder.
 
-Without a variant it is the model's rewriter that is measured, with its rules and thresholds: what `teo rewrite` does. A
-variant asked for by name is measured bare, or with rules and thresholds on request.
+Without a variant, the model is measured as `teo rewrite` runs it, with its rules and thresholds. A named variant is
+measured without them, or with them on request.
 """
 
 from __future__ import annotations
@@ -20,10 +20,19 @@ from teo.errors import InputError, MissingExtraError, ModelError
 from teo.evaluation.ablations import VARIANTS, Ablation, predict_rows
 from teo.evaluation.measures import Evaluation, measure
 from teo.evaluation.plots import draw_flow
-from teo.evaluation.predict import THRESHOLD_SUFFIX, PredictedRow, Predictor, Settings, answer_rows, predict
+from teo.evaluation.predict import (
+    MEANING,
+    THRESHOLD_SUFFIX,
+    PredictedRow,
+    Predictor,
+    Settings,
+    predict,
+    rewrite_rows,
+)
 from teo.evaluation.report import format_report, format_variants
 from teo.files import write_json, write_text
 from teo.loading import Model, open_model
+from teo.metrics.meaning import grade
 from teo.pipelines import PIPELINES, Pipeline, find_variant, require_roles
 from teo.provenance import git_commit, versions
 from teo.rewriter import Rewriter
@@ -31,7 +40,7 @@ from teo.rewriter import Rewriter
 EVERY = "all"
 """The variant's name that means: each that the model can run."""
 LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "torch", "transformers")
-"""Those whose versions are told beside every result."""
+"""The libraries whose versions are stored with every result."""
 _IN_VARIANTS = ("n", "em", "bleu4", "run_f1", "breakdown", "stage_flow")
 
 
@@ -46,9 +55,9 @@ class Request:
     model: Path | None = None
     """The model's folder; None: the embedded model."""
     variant: str | None = None
-    """A pipeline or an ablation by name; None: the model's own pipeline as `teo rewrite` runs it."""
+    """A pipeline or an ablation by name; None: the model as `teo rewrite` runs it."""
     limit: int | None = None
-    """Only the first rows; a later run with more of them goes on."""
+    """Only the first rows; a later run with more of them resumes."""
     batch_size: int = 32
     device: str = "auto"
     bf16: bool = False
@@ -79,6 +88,8 @@ def evaluate(request: Request, progress: TextIO | None = None) -> Evaluation:
         "versions": versions(LIBRARIES),
     }
     predictor, chunk = _predictor(subject, model, request.seed), max(256, 4 * request.batch_size)
+    if any(row.keys and row.keys.need for row in rows):
+        predictor = _by_meaning(predictor)
     predicted = predict(predictor, rows[: request.limit], request.out, settings, chunk=chunk, run=run, progress=stream)
     evaluation = Evaluation(measure(predicted), settings, run, subject.description)
     write_json(request.out / "metrics.json", evaluation.to_dict())
@@ -100,15 +111,15 @@ def evaluate_every(request: Request, progress: TextIO | None = None) -> dict[str
         raise ModelError(f"{request.model}: expected at least one role, found none that any variant needs")
     evaluations = {name: evaluate(replace(request, variant=name, out=request.out / name), progress) for name in able}
     numbers = {name: evaluation.to_dict() for name, evaluation in evaluations.items()}
-    kept = {name: {key: values[key] for key in _IN_VARIANTS} for name, values in numbers.items()}
-    write_json(request.out / "variants.json", kept)
+    stored = {name: {key: values[key] for key in _IN_VARIANTS} for name, values in numbers.items()}
+    write_json(request.out / "variants.json", stored)
     write_text(request.out / "variants.md", format_variants(evaluations))
     return evaluations
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What a request measures: a variant, bare or as a rewriter runs it."""
+    """What a request measures: a variant, alone or with rules and thresholds."""
 
     variant: Pipeline | Ablation
     as_rewriter: bool
@@ -130,7 +141,7 @@ class _Subject:
 
 
 def _choose(request: Request, model: Model) -> _Subject:
-    """Return what a request measures; raises where the model lacks a role or the variant is never served."""
+    """Return what a request measures; raises if the model lacks a role or if the variant is for measuring only."""
     own = model.folder.variant
     as_rewriter = request.abstain or request.variant is None
     known = VARIANTS if request.variant else PIPELINES
@@ -142,14 +153,26 @@ def _choose(request: Request, model: Model) -> _Subject:
     return _Subject(variant, as_rewriter, variant.name == own)
 
 
+def _by_meaning(predictor: Predictor) -> Predictor:
+    """Return a predictor whose rows also have their verdicts by meaning keys."""
+
+    def predict_and_grade(rows: Sequence[Row]) -> list[PredictedRow]:
+        return [
+            replace(predicted, detail={**predicted.detail, MEANING: grade(row, predicted.prediction)})
+            for row, predicted in zip(rows, predictor(rows), strict=True)
+        ]
+
+    return predict_and_grade
+
+
 def _predictor(subject: _Subject, model: Model, seed: int) -> Predictor:
     """Return what predicts rows; the weights are loaded now."""
     order, variant = model.folder.order, subject.variant
     if subject.as_rewriter:
         rewriter = Rewriter.of_model(model, variant.name)
         return lambda rows: [
-            PredictedRow.of_answer(row, answer, order)
-            for row, answer in zip(rows, answer_rows(rewriter, rows), strict=True)
+            PredictedRow.of_record(row, record, order)
+            for row, record in zip(rows, rewrite_rows(rewriter, rows), strict=True)
         ]
     stages = model.load(variant.roles(model.folder.roles))
     return lambda rows: [

@@ -10,7 +10,7 @@ _RULES = {"l": "---", "r": "---:"}
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], align: str = "") -> str:
-    """Return a table; `align` has an `l` or an `r` for each column, and is all `l` where it is empty.
+    """Return a table; `align` has an `l` or an `r` for each column, and is all `l` if it is empty.
 
     Cells are Markdown: pass other text through `plain`.
     """

@@ -9,8 +9,9 @@ from typing import Any
 
 from teo.errors import TeoError
 from teo.evaluation.analysis import ErrorAnalysis, analyse_errors, are_harmless, follows, operations_match
-from teo.evaluation.predict import PredictedRow, Settings
+from teo.evaluation.predict import MEANING, PredictedRow, Settings
 from teo.metrics import ScoredRow, ScoreReport, StageFlow, final_em_from_rates, score_rows, stage_flow
+from teo.metrics.meaning import COMPLETE, INCOMPLETE, MeaningReport
 from teo.units import is_exact_match
 
 
@@ -21,16 +22,19 @@ class Measures:
     scores: ScoreReport
     """All rows, with intervals."""
     groups: Mapping[str, ScoreReport | None]
-    """Complete and incomplete utterances; None where there are none."""
+    """Complete and incomplete utterances; None if there are none."""
     flow: StageFlow | None
-    """None where the variant has no operations."""
+    """None if the variant has no operations."""
     wrong_operations: Mapping[str, int]
     """Of the rows with wrong operations: rewrites that follow them, and operations that do no harm."""
     errors: ErrorAnalysis
     truncated_rows: int
     not_well_formed_rows: int
     chosen: Mapping[str, int]
-    """How often each kind of candidate won; empty where a variant has no candidates."""
+    """How often each kind of candidate won; empty if a variant has no candidates."""
+
+    meaning: MeaningReport | None = None
+    """Verdicts by meaning; None if the rows have no keys."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as `metrics.json` holds them."""
@@ -38,17 +42,19 @@ class Measures:
         numbers["stage_flow"] = None if self.flow is None else {**check_flow(self.flow), **self.wrong_operations}
         numbers["errors"] = self.errors.to_dict()
         numbers |= {"truncated_rows": self.truncated_rows, "not_well_formed_rows": self.not_well_formed_rows}
+        if self.meaning is not None:
+            numbers["meaning"] = self.meaning.to_dict()
         return {**numbers, "chosen": dict(self.chosen)} if self.chosen else numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The measures of one request, and what they were made under."""
+    """The measures of one request, and the conditions of the run."""
 
     measures: Measures
     settings: Settings
     run: Mapping[str, Any]
-    """Device, batch size, versions, commit: what is told and not compared."""
+    """Device, batch size, versions, commit: reported, not compared."""
     pipeline: str
     """What was measured, in a phrase."""
 
@@ -72,7 +78,15 @@ def measure(rows: Sequence[PredictedRow]) -> Measures:
         truncated_rows=sum(bool(row.truncated) for row in rows),
         not_well_formed_rows=sum(not row.well_formed for row in rows),
         chosen=Counter(str(row.detail["chosen"]) for row in rows if "chosen" in row.detail),
+        meaning=meaning_of(rows),
     )
+
+
+def meaning_of(rows: Sequence[PredictedRow]) -> MeaningReport | None:
+    """Return how many rows got each verdict by meaning; None if no row has one."""
+    verdicts = Counter(str(row.detail[MEANING]) for row in rows if MEANING in row.detail)
+    known = {verdict: verdicts[verdict] for verdict in (*INCOMPLETE, *COMPLETE)}
+    return MeaningReport(known) if verdicts else None
 
 
 def flow_of(rows: Sequence[PredictedRow]) -> StageFlow:

@@ -1,4 +1,4 @@
-"""predict(...): a dataset's rows with what was predicted for them, stored row by row so that a stopped run goes on."""
+"""predict(...): a dataset's rows with their predictions, stored row by row so that a stopped run can resume."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from teo.errors import InputError, TeoError
 from teo.files import read_finished_lines, write_json
 from teo.layouts import Truncation
 from teo.pipelines import Prediction
-from teo.rewriter import Answer, Rewriter
+from teo.result import Rewrite
+from teo.rewriter import Rewriter
 from teo.units import is_exact_match
 
 PREDICTIONS, SETTINGS = "predictions.jsonl", "settings.json"
+MEANING = "meaning"
+"""The key of a line that holds the verdict by meaning, if the row has keys."""
 THRESHOLD_SUFFIX = "+threshold"
 """Ends the name of a variant that was measured with the rules and thresholds of `teo rewrite`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What decides a prediction: with equal settings a run may go on, with others it must not."""
+    """What decides a prediction: a run may only resume with equal settings."""
 
     data: str
     split: str
     options: dict[str, str]
     data_hash: str
     variant: str
-    """The pipeline or ablation; with `THRESHOLD_SUFFIX` where rules and thresholds were applied."""
+    """The pipeline or ablation; with `THRESHOLD_SUFFIX` if rules and thresholds were applied."""
     model: str
     """The name of the model's folder."""
     model_hash: str
@@ -53,7 +56,7 @@ class PredictedRow:
     reference: str
     prediction: str
     operations: str | None
-    """What was proposed, in the paper's notation; None where the variant has no operations."""
+    """What was proposed, in the paper's notation; None if the variant has no operations."""
     gold_operations: str
     well_formed: bool = True
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -61,7 +64,7 @@ class PredictedRow:
     detail: Mapping[str, str | int] = field(default_factory=dict)
     """What only some variants have, each under a key of its own in the line."""
     references: tuple[str, ...] = ()
-    """Other rewrites that are accepted too; a line has the key where there are any."""
+    """Other rewrites that are accepted too; a line has the key if there are any."""
 
     @classmethod
     def of_prediction(cls, row: Row, prediction: Prediction, order: Order) -> PredictedRow:
@@ -79,19 +82,19 @@ class PredictedRow:
         )
 
     @classmethod
-    def of_answer(cls, row: Row, answer: Answer, order: Order) -> PredictedRow:
-        """Return the row with what a rewriter answers."""
-        record, prediction = answer.record, answer.prediction
+    def of_record(cls, row: Row, record: Rewrite, order: Order) -> PredictedRow:
+        """Return the row with what a rewriter makes of it."""
+        prediction = record.prediction
         if prediction is None:
             gold = _gold_operations(row, order)
-            kept = cls(*_gold(row), record.rewrite, "", gold, truncated=record.truncated)
-            return replace(kept, references=row.references)
+            unchanged = cls(*_gold(row), record.rewrite, "", gold, truncated=record.truncated)
+            return replace(unchanged, references=row.references)
         predicted = cls.of_prediction(row, prediction, order)
         return replace(predicted, prediction=record.rewrite, truncated=record.truncated)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> PredictedRow:
-        """Return the row that a line holds; raises KeyError, TypeError or ValueError where it holds something else."""
+        """Return the row that a line holds; raises KeyError, TypeError or ValueError if it holds something else."""
         known = dict(stored)
         history, truncated = tuple(known.pop("history", ())), Truncation(**known.pop("truncated"))
         references = tuple(known.pop("references", ()))
@@ -126,7 +129,7 @@ def predict(
     run: Mapping[str, Any] | None = None,
     progress: TextIO | None = None,
 ) -> list[PredictedRow]:
-    """Return the predicted rows, from `out` where they are there already, from the model where not.
+    """Return the predicted rows, from `out` if they are there already, else from the model.
 
     `chunk` rows are predicted and appended at a time; `run` is stored beside the settings and not compared.
     """
@@ -141,15 +144,10 @@ def predict(
     return done[: len(rows)]
 
 
-def answer_rows(rewriter: Rewriter, rows: Sequence[Row], min_confidence: float | None = None) -> list[Answer]:
-    """Return what a rewriter answers to each row, in order: what a user gets."""
-    answers = []
+def rewrite_rows(rewriter: Rewriter, rows: Sequence[Row], min_confidence: float | None = None) -> list[Rewrite]:
+    """Return the record of each row, in order: what a user gets."""
     dialogues = [row.dialogue for row in rows]
-    for answer in rewriter.answer_many(dialogues, max(1, len(rows)), min_confidence=min_confidence):
-        if isinstance(answer, TeoError):
-            raise answer
-        answers.append(answer)
-    return answers
+    return rewriter.rewrite_many(dialogues, max(1, len(rows)), min_confidence=min_confidence)
 
 
 def resume(out: Path, rows: Sequence[Row], settings: Settings, run: Mapping[str, Any]) -> list[PredictedRow]:
@@ -189,7 +187,7 @@ def _read_settings(out: Path) -> dict[str, Any] | None:
 def _require_equal(out: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     different = [name for name in wanted if stored.get(name) != wanted[name]]
     if different:
-        listed = ", ".join(f"{name}: {stored.get(name)!r} there, {wanted[name]!r} asked for" for name in different)
+        listed = ", ".join(f"{name}: {stored.get(name)!r} there, {wanted[name]!r} requested" for name in different)
         raise InputError(f"{out}: holds predictions of other settings ({listed}); choose another --out or delete it")
 
 
@@ -211,7 +209,7 @@ def _append(file: Path, rows: Sequence[PredictedRow]) -> None:
         with file.open("ab") as stream:
             stream.write(text.encode("utf-8", "surrogatepass"))
     except OSError as error:
-        raise TeoError(f"{file}: cannot be written: {error.strerror}; run again to go on from here") from error
+        raise TeoError(f"{file}: cannot be written: {error.strerror}; run the command again to resume") from error
 
 
 class Progress:

@@ -11,6 +11,8 @@ from teo.evaluation.markdown import percent, plain, plain_table
 from teo.evaluation.measures import Evaluation, Measures
 from teo.evaluation.predict import PredictedRow
 from teo.metrics import ScoreReport, StageFlow
+from teo.metrics.base import Interval
+from teo.metrics.meaning import COMPLETE, INCOMPLETE, SIGNATURE, MeaningReport
 
 EXAMPLES = 20
 """How many wrong rows a report shows, evenly drawn from all of them."""
@@ -42,6 +44,7 @@ def format_report(evaluation: Evaluation, rows: Sequence[PredictedRow]) -> str:
         f"pipeline: {evaluation.pipeline}",
         f"{measures.scores.n} rows. Shares and scores in percent; intervals are 95%.",
         _scores(measures),
+        *_meaning(measures.meaning),
         "## What the utterances needed",
         _needs(measures),
         *_flow(measures.flow),
@@ -56,6 +59,22 @@ def format_report(evaluation: Evaluation, rows: Sequence[PredictedRow]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _meaning(report: MeaningReport | None) -> list[str]:
+    """Return the verdicts by meaning as a section; nothing if the rows have no keys."""
+    if report is None:
+        return []
+    rows = [
+        (verdict, report.counts.get(verdict, 0), percent(report.rate(verdict)), _ends(report.interval(verdict)))
+        for verdict in (*INCOMPLETE, *COMPLETE)
+    ]
+    text = f"Of the incomplete utterances, and of the complete ones (kept, harmed). `{SIGNATURE}`"
+    return ["## By meaning", plain_table(("verdict", "rows", "share", "95% interval"), rows), text]
+
+
+def _ends(interval: Interval | None) -> str:
+    return f"{percent(interval.low)} to {percent(interval.high)}" if interval else "-"
+
+
 def summarise(evaluation: Evaluation, out: Path) -> str:
     """Return the numbers to look at first, and where the rest is."""
     settings, scores = evaluation.settings, evaluation.measures.scores
@@ -66,6 +85,11 @@ def summarise(evaluation: Evaluation, out: Path) -> str:
         f"complete {percent(scores['em_complete'])}  incomplete {percent(scores['em_incomplete'])}",
         f"BLEU-4 {percent(scores['bleu4'])}  ROUGE-2 {percent(scores['rouge2'])}  F1 {percent(scores['run_f1'])}",
     ]
+    if (meaning := evaluation.measures.meaning) is not None:
+        shares = "  ".join(
+            f"{verdict} {percent(meaning.rate(verdict))}" for verdict in ("right", "partly", "wrong", "missed")
+        )
+        lines.append(f"by meaning: {shares}  of the incomplete; kept {percent(meaning.rate('kept'))} of the complete")
     flow = evaluation.measures.flow
     if flow is not None:
         lines.append(f"stage-1 EM {percent(flow.stage1_em)}  E2C {percent(flow.e2c)}  C2E {percent(flow.c2e)}")

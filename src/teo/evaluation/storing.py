@@ -2,7 +2,7 @@
 
 Of a folder that `teo evaluate` wrote, the metrics are copied as DATASET-SPLIT-VARIANT.json, and the predictions as
 DATASET-SPLIT-VARIANT.rows.jsonl.gz: per row its id, whether it was right and changed, whether its operations were right
-where it has any, the log-probability, and a hash of the predicted text, by which a repeated run can be checked.
+if it has any, the log-probability, and a hash of the predicted text, by which a repeated run can be checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def store(folder: Path, run: Path) -> Path:
 
 
 def bare_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what may be kept of a predicted row."""
+    """Return what may be stored of a predicted row."""
     text, accepted = record["prediction"], (record["reference"], *record.get("references", ()))
     proposed = record.get("operations")
     known = {} if proposed is None else {"operations_right": operations_match(proposed, record["gold_operations"])}

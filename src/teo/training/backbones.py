@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -26,7 +26,7 @@ EMBEDDED = "teo-default"
 class LayoutChoice:
     """The layout that a configuration asks for, which may depend on the model's family."""
 
-    version: int = 0
+    version: Literal[0, 1, 2] = 0
     """0: 1 for our own backbone, which was pretrained on it, else 2."""
     speakers: bool = False
 

@@ -1,197 +1,167 @@
-"""Examples to tensors: the dataset that redraws its noise every epoch, the order of its rows, and the collator."""
+"""Batch n of a fine-tuning run: rows of like length, in an order that the seed and the epoch alone decide.
+
+Roles that share weights and read the dialogue alone can be packed: a row is encoded once, and all of them learn their
+texts from that one encoding. Only our own backbone reads packed batches.
+"""
 
 from __future__ import annotations
 
-import logging
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from functools import lru_cache, partial
+from typing import Any
 
-import torch
 from torch import Tensor
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Dataset
 
-from teo.alignment import derive_edits
-from teo.data.row import Row
-from teo.dialogue import Dialogue
-from teo.edits import EditScript
-from teo.errors import DataError
-from teo.layouts import Pieces, Truncation
-from teo.models.backbone import IGNORED
-from teo.runtime.torch_codec import Codec
-from teo.training.config import TrainConfig
-from teo.training.examples import Example, ExampleMaker
+from teo.models import TeoForConditionalGeneration
+from teo.training.config import OptimisationSettings, TrainConfig
+from teo.training.dataset import ExampleDataset
 from teo.training.forked import map_slices
-from teo.training.perturbation import LONGEST_SPAN
-from teo.training.rows import RunRows
+from teo.training.packing import PackedExample, Segment, collate_plain, collate_rounded, round_up
 
 _POOL = 50
 """Batches whose rows are sorted by length together."""
 
-logger = logging.getLogger(__name__)
+Collate = Callable[[Sequence[PackedExample]], dict[str, Tensor]]
 
 
-class Feature(TypedDict):
-    """The ids of one example: what is read, what the decoder's text starts with, and what it is to write."""
-
-    source: list[int]
-    start: list[int]
-    target: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class DataReport:
-    """What preparing the rows found."""
-
-    examples: int
-    truncated: int
-    """Examples that lost turns to the source limit."""
-    dropped_turns: int
-    left_out: int
-    """Examples whose target is longer than the target limit."""
-
-    def __str__(self) -> str:
-        text = f"{self.examples} examples"
-        if self.truncated:
-            text += (
-                f", {self.truncated} of them read in part ({self.dropped_turns} turns dropped whole, over source_limit)"
-            )
-        return text + (f", {self.left_out} left out (target over target_limit)" if self.left_out else "")
-
-
-class ExampleDataset(Dataset[list[Feature]]):
-    """Every row once for each role, encoded; `set_epoch` redraws the noise."""
+class Batches(Dataset[dict[str, Tensor]], ABC):
+    """The batches of a run; what batch n holds depends on the seed and n alone."""
 
     def __init__(
         self,
-        rows: Sequence[Row],
-        makers: Sequence[ExampleMaker],
-        codec: Codec,
-        *,
-        source_limit: int,
-        target_limit: int,
-        positions: int = 0,
-        repeats: Sequence[int] | None = None,
-        workers: int = 0,
+        sizes: Sequence[tuple[int, int]],
+        settings: OptimisationSettings,
+        seed: int,
+        collate: Collate = collate_rounded,
     ) -> None:
-        self.codec = codec
-        self.rows = list(rows)
-        self.scripts = map_slices(self._derive, len(self.rows), workers)
-        self.makers = list(makers)
-        self.source_limit = source_limit
-        self.epoch = 0
-        self.sizes: list[tuple[int, int]] = []
-        """Of each item: tokens of its source and of its target."""
-        self.items: list[tuple[int, int, int]] = []
-        """Of each item: the number of its maker, of its row, and of the copy of a repeated row."""
-        repeats = repeats or [1] * len(self.rows)
-        measured = map_slices(self._measure, len(self.rows), workers)
-        truncated = dropped = left_out = 0
-        for k in range(len(self.makers)):
-            for n, row in enumerate(self.rows):
-                source, target, truncation = measured[n][k]
-                if positions and source + 2 * LONGEST_SPAN > positions:
-                    raise DataError(
-                        f"row {row.id}: its utterance and operations take {source} tokens, and the model has "
-                        f"{positions} positions; leave the row out"
-                    )
-                if target > target_limit:
-                    left_out += repeats[n]
-                    continue
-                truncated += repeats[n] * bool(truncation)
-                dropped += repeats[n] * truncation.turns
-                self.items += [(k, n, copy) for copy in range(repeats[n])]
-                self.sizes += [(source, target)] * repeats[n]
-        self.report = DataReport(len(self.items), truncated, dropped, left_out)
-        if not self.items:
-            raise DataError(f"no rows to train on: {self.report}; raise model.target_limit or give other data")
+        self.sizes = list(sizes)
+        """Of each item: tokens of its source and of its texts."""
+        self.rows, self.tokens = settings.batch_size, settings.batch_tokens
+        self.epochs, self.seed, self.collate = settings.epochs, seed, collate
+        self._order = lru_cache(2)(self._make_order)
+        self.per_epoch = len(self._order(0)) if self.tokens else -(-len(sizes) // self.rows)
 
-    @classmethod
-    def of_config(
-        cls, config: TrainConfig, rows: RunRows, makers: Sequence[ExampleMaker], codec: Codec, positions: int = 0
-    ) -> ExampleDataset:
-        """Return the examples of a run."""
-        return cls(
-            rows.train,
-            makers,
-            codec,
-            source_limit=config.model.source_limit,
-            target_limit=config.model.target_limit,
-            positions=positions,
-            repeats=rows.repeats,
-            workers=config.optimisation.workers,
-        )
-
-    @property
-    def lengths(self) -> list[int]:
-        """Of each item: tokens of source and target together."""
-        return [source + target for source, target in self.sizes]
-
-    def _derive(self, part: range) -> list[EditScript]:
-        rows = (self.rows[n] for n in part)
-        return [derive_edits(row.dialogue.utterance, row.rewrite) for row in rows]
-
-    def _measure(self, part: range) -> list[list[tuple[int, int, Truncation]]]:
-        """Return of each row and maker the tokens of source and target and what was cut, with the gold operations."""
-        # In one process this also fills the codec's cache for the workers.
-        return [self._measure_row(n) for n in part]
-
-    def _measure_row(self, number: int) -> list[tuple[int, int, Truncation]]:
-        sources: dict[tuple[Dialogue, Pieces | None], tuple[int, Truncation]] = {}
-        measured = []
-        for maker in self.makers:
-            example = maker.example(self.rows[number], self.scripts[number])
-            key = (example.dialogue, example.operations)
-            if key not in sources:  # most roles read the same
-                fitted, truncation = self._fit(example)
-                sources[key] = (len(self.codec.encode(fitted.source)), truncation)
-            source, truncation = sources[key]
-            measured.append((source, len(self.codec.encode_target(example.target)), truncation))
-        return measured
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose noise the examples get."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: int) -> list[Feature]:
-        return self.features(index, self.epoch)
-
-    def features(self, index: int, epoch: int) -> list[Feature]:
+    @abstractmethod
+    def examples(self, item: int, epoch: int) -> list[PackedExample]:
         """Return what an item teaches in an epoch."""
-        maker, row, copy = self.items[index]
-        examples = self.makers[maker].training_examples(self.rows[row], self.scripts[row], epoch, copy)
-        return [self.encode(example) for example in examples]
-
-    def encode(self, example: Example) -> Feature:
-        """Return the ids of an example, read in part where it does not fit."""
-        fitted, _ = self._fit(example)
-        return {
-            "source": self.codec.encode(fitted.source),
-            "start": self.codec.decoder_start(fitted.prompt),
-            "target": self.codec.encode_target(fitted.target),
-        }
-
-    def _fit(self, example: Example) -> tuple[Example, Truncation]:
-        return example.fit(self.codec.encode, self.codec.measure, self.source_limit)
-
-
-class EpochOrder(Sampler[int]):
-    """The order of a dataset's examples: shuffled each epoch, batches of like length, the same in every process."""
-
-    def __init__(self, dataset: ExampleDataset, seed: int, batch_size: int) -> None:
-        self.dataset, self.seed, self.batch_size = dataset, seed, batch_size
 
     def __len__(self) -> int:
-        return len(self.dataset)
+        return self.per_epoch * self.epochs
 
-    def __iter__(self) -> Iterator[int]:
-        rng = random.Random(f"order/{self.seed}/{self.dataset.epoch}")
-        batches = like_batches(range(len(self.dataset)), self.dataset.lengths, self.batch_size, rng)
-        return iter([index for batch in batches for index in batch])
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        epoch, number = divmod(index, self.per_epoch)
+        items = self._order(epoch)[number]
+        return self.collate([example for item in items for example in self.examples(item, epoch)])
+
+    def _make_order(self, epoch: int) -> list[list[int]]:
+        rng = random.Random(f"order/{self.seed}/{epoch}")
+        if self.tokens:
+            padded = [(round_up(source), round_up(target)) for source, target in self.sizes]
+            return budget_batches(padded, self.rows, self.tokens, rng)
+        return like_batches(range(len(self.sizes)), [source + target for source, target in self.sizes], self.rows, rng)
+
+
+class RoleBatches(Batches):
+    """Batches of any roles, for any family: every example has a source of its own."""
+
+    def __init__(
+        self, dataset: ExampleDataset, settings: OptimisationSettings, seed: int, collate: Collate = collate_rounded
+    ) -> None:
+        super().__init__(dataset.sizes, settings, seed, collate)
+        self.dataset = dataset
+
+    def examples(self, item: int, epoch: int) -> list[PackedExample]:
+        """Return the examples of one role and row, each with its source."""
+        return self.dataset.examples(item, epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRow:
+    """A row's ids that no epoch changes, and the makers that add noisy texts to them."""
+
+    row: int
+    copy: int
+    source: list[int]
+    segments: list[Segment]
+    makers: list[int]
+
+
+class PackedBatches(Batches):
+    """Batches of roles that share their source: a row is encoded once, with the texts of all its roles."""
+
+    def __init__(self, dataset: ExampleDataset, settings: OptimisationSettings, seed: int) -> None:
+        self.dataset = dataset
+        self.packed = pack_rows(dataset, settings.workers)
+        sizes = [(len(packed.source), sum(len(text.ids) for text in packed.segments)) for packed in self.packed]
+        super().__init__(sizes, settings, seed)
+
+    def examples(self, item: int, epoch: int) -> list[PackedExample]:
+        """Return a row's source and the texts of all its roles."""
+        packed = self.packed[item]
+        row, script = self.dataset.rows[packed.row], self.dataset.scripts[packed.row]
+        segments = list(packed.segments)
+        for number in packed.makers:
+            noisy = self.dataset.makers[number].noisy_example(row, script, epoch, packed.copy)
+            if noisy is not None:  # its source is that of its row, since no packed role reads operations
+                segments.append(self.dataset.encode_text(noisy))
+        return [PackedExample(packed.source, segments)]
+
+
+def pack_rows(dataset: ExampleDataset, workers: int) -> list[PackedRow]:
+    """Return the items of a dataset by row and copy; copies of a row share their ids."""
+    by_row: dict[int, list[int]] = {}
+    copies: dict[tuple[int, int], None] = {}
+    for maker, row, copy in dataset.items:
+        copies.setdefault((row, copy))
+        if copy == 0:
+            by_row.setdefault(row, []).append(maker)
+    rows = list(by_row)
+
+    def encode(part: range) -> list[tuple[list[int], list[Segment]]]:
+        return [_encode(dataset, row, by_row[row]) for row in rows[part.start : part.stop]]
+
+    encoded = dict(zip(rows, map_slices(encode, len(rows), workers), strict=True))
+    return [PackedRow(row, copy, *encoded[row], by_row[row]) for row, copy in copies]
+
+
+def _encode(dataset: ExampleDataset, row: int, makers: Sequence[int]) -> tuple[list[int], list[Segment]]:
+    """Return a row's source and its texts without noise."""
+    clean = [dataset.makers[k].example(dataset.rows[row], dataset.scripts[row]) for k in makers]
+    return dataset.encode_source(clean[0]), [dataset.encode_text(example) for example in clean]
+
+
+def make_batches(model: Any, dataset: ExampleDataset, config: TrainConfig) -> Batches:
+    """Return the batches of a run: our own backbone learns roles that share their source from one encoding of it."""
+    settings, seed = config.optimisation, config.seed
+    if not isinstance(model, TeoForConditionalGeneration):
+        return RoleBatches(dataset, settings, seed, partial(collate_plain, pad_id=dataset.codec.pad_id))
+    return (PackedBatches if config.one_source else RoleBatches)(dataset, settings, seed)
+
+
+class ProcessShare(Dataset[dict[str, Tensor]]):
+    """The batches of one process: an update takes as many batches of an epoch as there are processes, one for each.
+
+    If an epoch's batches do not come out even, its last update takes some of them again.
+    """
+
+    def __init__(self, batches: Batches, rank: int = 0, world: int = 1) -> None:
+        self.batches, self.rank, self.world = batches, rank, world
+        self.per_epoch = -(-batches.per_epoch // world)
+        """Updates of an epoch."""
+        self.first = 0
+        """The update that the first batch is for."""
+
+    def __len__(self) -> int:
+        return self.per_epoch * self.batches.epochs - self.first
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        epoch, update = divmod(self.first + index, self.per_epoch)
+        number = (update * self.world + self.rank) % self.batches.per_epoch
+        return self.batches[epoch * self.batches.per_epoch + number]
 
 
 def like_batches(items: Iterable[int], lengths: Sequence[int], size: int, rng: random.Random) -> list[list[int]]:
@@ -227,29 +197,3 @@ def budget_batches(sizes: Sequence[tuple[int, int]], rows: int, tokens: int, rng
         batches[-1].append(item)
     rng.shuffle(batches)
     return batches
-
-
-@dataclass(frozen=True, slots=True)
-class Collator:
-    """Features to padded tensors; the decoder's prompt carries no loss."""
-
-    pad_id: int
-
-    def __call__(self, items: Sequence[Sequence[Feature]]) -> dict[str, Tensor]:
-        """Return input_ids, attention_mask, decoder_input_ids and labels."""
-        features = [feature for item in items for feature in item]
-        sources = [feature["source"] for feature in features]
-        written = [feature["start"] + feature["target"][:-1] for feature in features]
-        labels = [[IGNORED] * (len(feature["start"]) - 1) + feature["target"] for feature in features]
-        return {
-            "input_ids": pad(sources, self.pad_id),
-            "attention_mask": pad([[1] * len(source) for source in sources], 0),
-            "decoder_input_ids": pad(written, self.pad_id),
-            "labels": pad(labels, IGNORED),
-        }
-
-
-def pad(rows: Sequence[Sequence[int]], value: int) -> Tensor:
-    """Return the rows as one tensor, filled up on the right."""
-    width = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])

@@ -11,13 +11,12 @@ from pydantic import Field
 
 from teo.errors import ConfigError
 from teo.loading import ROLES
-from teo.training.augmentation.settings import AugmentationSettings
 from teo.training.settings import read_settings
 
 RANDOM = "random"
-"""The base model's name that means: make a small one from nothing."""
+"""The base model's name that means: make a small one from scratch."""
 PACKED_ROLES = ("direct", "fused", "fast")
-"""Roles that read the dialogue alone: packed training encodes a row once for all of them."""
+"""Roles that read the dialogue alone: in shared weights, our own backbone encodes a row once for all of them."""
 SYNTHETIC = "synthetic"
 """The dataset's name that means: generate the copy task."""
 
@@ -30,7 +29,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 @dataclass(frozen=True, slots=True)
 class RandomModel:
-    """A small model that starts from nothing, its tokenizer learned from the training rows."""
+    """A small model that is trained from scratch, its tokenizer learned from the training rows."""
 
     family: Literal["bart", "bart-zh", "t5", "teo"] = "bart"
     """Which architecture and tokenizer: BART with byte-level BPE, BART with BERT's tokenizer, T5, or our own."""
@@ -52,7 +51,7 @@ class ModelSettings:
 
     base: str = "facebook/bart-base"
     """Folder or hub name of the model to start from; "teo-base" is our own pretrained backbone, "teo-default" the
-    embedded model, "random" makes a small model from nothing (table model.random)."""
+    embedded model, "random" makes a small model from scratch (table model.random)."""
     stage1: str = ""
     """A trained teo folder whose stage 1 is taken as it is; then stage1 among the roles is not trained again."""
     source_limit: Count = 256
@@ -85,11 +84,23 @@ class DataSettings:
     options: dict[str, str] = field(default_factory=dict)
     """The reader's own options, such as TASK's history and forms."""
     rows: NotNegative = 0
-    """Train on the first so many rows only; 0 for all."""
+    """Train on the first N rows only; 0 for all."""
     dev_rows: NotNegative = 0
-    """Choose on the first so many dev rows only; 0 for all."""
+    """Choose on the first N dev rows only; 0 for all."""
     repeat: Count = 1
     """How often each row is seen in an epoch, to balance datasets of different size."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedSettings:
+    """Complete utterances made from the datasets' own rows; 0 leaves a kind out."""
+
+    identity: Probability = 0.0
+    """Share of the changed rows whose rewrite comes again as a complete utterance, with its own history."""
+    foreign: Probability = 0.0
+    """Share of the changed rows whose rewrite comes again with the history of another row."""
+    reactions: NotNegative = 0
+    """Greetings, thanks and the like after dialogues of the datasets; both languages together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +126,14 @@ class OptimisationSettings:
     epochs: Count = 30
     """Passes over the rows, for each stage."""
     steps: NotNegative = 0
-    """Stop after so many updates; 0: the epochs decide."""
+    """Stop after N updates; 0: the epochs decide."""
     minutes: Annotated[float, Field(ge=0)] = 0.0
-    """Packed training only: the learning rate is zero after this time, even if the epochs are not done; 0: never."""
+    """The learning rate is zero after this time, even if the epochs are not done, for each set of weights; 0: never."""
     batch_size: Count = 32
-    """Rows of an update, per process."""
+    """Rows of an update, per process; each role of a row counts, unless all learn from one encoding of it."""
     batch_tokens: NotNegative = 0
-    """Packed training only: tokens of an update at most (sources, targets, padding), so that long rows come in smaller
-    batches; 0 is off."""
+    """Tokens of an update at most, per process (sources, targets, padding), so that long rows come in smaller batches;
+    0 is off."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-5
     """Peak learning rate of AdamW."""
     warmup: Share = 0.0
@@ -138,7 +149,7 @@ class OptimisationSettings:
     bf16: bool = True
     """On a GPU that can: compute in bfloat16 (the weights stay in full precision)."""
     compile: bool = False
-    """Packed training only: compile the layers, which pays on a GPU in runs of several minutes."""
+    """Compile the layers, which pays on a GPU in runs of several minutes."""
     workers: NotNegative = 0
     """Processes that prepare batches; the noise does not depend on their number."""
 
@@ -148,11 +159,11 @@ class EvaluationSettings:
     """Exact match on dev by greedy decoding, which chooses the checkpoint."""
 
     every: NotNegative = 1
-    """Evaluate after every so many epochs, and after the last; 0: only after the last."""
+    """Evaluate after every N epochs, and after the last; 0: only after the last."""
     batch_size: Count = 64
     """Rows decoded at once."""
     operations: Literal["predicted", "gold"] = "predicted"
-    """Operations that stage 2 and rfis are given on dev, where a stage 1 is there to predict them."""
+    """Operations that stage 2 and rfis are given on dev, if a stage 1 is there to predict them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +171,7 @@ class OutputSettings:
     """What is written beside the model."""
 
     checkpoint_epochs: NotNegative = 1
-    """Save what resuming needs after every so many epochs; 0: never."""
+    """Save what resuming needs after every N epochs; 0: never."""
     log_every: Count = 50
     """Updates between two lines of the log."""
     plots: bool = True
@@ -176,10 +187,8 @@ class TrainConfig:
     roles: tuple[str, ...] = ("stage1", "stage2")
     """Roles to train, in order: stage1, stage2, rfis, direct, fast, fused; stage2 and rfis start from stage1."""
     shared: bool = False
-    """One set of weights for all roles, told apart by the first token of the decoder's text."""
-    packed: bool = False
-    """Our own backbone only: batches of equal length in a loop of our own, several times faster on a GPU; roles that
-    share weights and read the dialogue alone learn from one encoding of it."""
+    """One set of weights for all roles, told apart by the first token of the decoder's text; our own backbone encodes a
+    row once for direct, fused and fast, if no other role is among them."""
     order: Literal["position", "insertions-first"] = "position"
     """Order of the operations: by position (the paper's text and figure) or insertions first (its equation 2)."""
     languages: tuple[str, ...] = ()
@@ -187,18 +196,15 @@ class TrainConfig:
     seed: int = 0
     """Seed of the noise, the order of the rows, dropout and new weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train; auto takes a GPU where there is one."""
+    """Where to train; auto takes a GPU if there is one."""
     overwrite: bool = False
     """Start again in an output folder that already holds a run."""
     model: ModelSettings = field(default_factory=ModelSettings)
     """The model to start from."""
     data: tuple[DataSettings, ...] = ()
     """The datasets, one table each."""
-    augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
-    """Rows that are added to the datasets'."""
-    encoded: tuple[str, ...] = ()
-    """Packed training of direct, fused and fast only: files of rows that tools/encode_rows.py encoded, which are read
-    instead of data and augmentation."""
+    unchanged: UnchangedSettings = field(default_factory=UnchangedSettings)
+    """Complete utterances that are added to the datasets, so that the model learns to leave them unchanged."""
     perturbation: PerturbationSettings = field(default_factory=PerturbationSettings)
     """The noise of stage 2's operations."""
     optimisation: OptimisationSettings = field(default_factory=OptimisationSettings)
@@ -210,7 +216,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _require(bool(self.output), "output", "a folder", "nothing")
-        _require(bool(self.data or self.encoded), "data", "at least one dataset", "none")
+        _require(bool(self.data), "data", "at least one dataset", "none")
         for settings in self.data:
             named = bool(settings.path) or settings.name == SYNTHETIC
             _require(named, "data.path", "the dataset's folder or file", "nothing")
@@ -218,15 +224,6 @@ class TrainConfig:
         for role in self.roles:
             _require(role in ROLES, "roles", f"roles among {', '.join(ROLES)}", role)
         _require(len(set(self.roles)) == len(self.roles), "roles", "each role once", ", ".join(self.roles))
-        if self.encoded:
-            able = self.packed and self.one_source and self.model.base != RANDOM
-            wanted = f"packed and shared roles of {', '.join(PACKED_ROLES)}, and a model to start from"
-            found = f"packed {self.packed}, shared {self.shared}, {', '.join(self.roles)}, base {self.model.base}"
-            _require(able, "encoded", wanted, found)
-        if not self.packed:
-            for key in ("minutes", "batch_tokens", "compile"):
-                asked = getattr(self.optimisation, key)
-                _require(not asked, f"optimisation.{key}", "packed = true, which alone can do it", "packed = false")
         clash = self.shared and {"stage1", "fused"} <= set(self.roles)
         _require(not clash, "roles", "stage1 or fused (fused writes the operations too) in shared weights", "both")
 

@@ -55,7 +55,7 @@ def _figure(path: Path) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        logger.info("%s: not drawn, since matplotlib is not installed (pip install 'teo[plots]')", path.name)
+        logger.info("%s: not drawn, since matplotlib is not installed (pip install 'teo-rewriter[plots]')", path.name)
         return None
     figure = Figure(figsize=(6, 4))
     FigureCanvasAgg(figure)  # no display, no global state

@@ -106,7 +106,7 @@ class DevSet:
                 return [prediction.rewrite for prediction in predict(PIPELINES[role], stages, part)]
             pairs = [self._given(role, k, None if proposals is None else proposals[k]) for k in numbers]
             dialogues, proposed = [dialogue for dialogue, _ in pairs], [Proposal(operations) for _, operations in pairs]
-            return [rewrite.text for rewrite in rewrite_given(stages, dialogues, proposed, role)]
+            return [rewrite.text for rewrite in rewrite_given(stages, dialogues, proposed, rfis=role == "rfis")]
 
         return self.decoding.run(rewrite, len(self.rows))
 

@@ -21,9 +21,9 @@ from teo.layouts import (
     Marker,
     Pieces,
     Truncation,
+    dialogue_source,
     fit_history,
     operation_pieces,
-    stage1_source,
     stage2_source,
 )
 from teo.placement import placed_pieces
@@ -56,7 +56,7 @@ class Example:
     def source(self) -> Pieces:
         """What the encoder reads."""
         if self.operations is None:
-            return stage1_source(self.dialogue, self.layout)
+            return dialogue_source(self.dialogue, self.layout)
         return stage2_source(self.dialogue, self.operations, self.layout)
 
     def fit(

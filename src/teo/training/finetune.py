@@ -5,7 +5,6 @@ rows -> stage1 -> (its operations for dev) -> stage2, from stage 1's weights -> 
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,30 +15,26 @@ from transformers import set_seed
 from transformers.utils import logging as transformers_logging
 
 from teo.edits import Operation
-from teo.errors import ConfigError, TeoError
+from teo.errors import ConfigError
 from teo.layouts import Layout
 from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import choose_device, learned_positions
 from teo.training.backbones import LayoutChoice, build_random, load_base
-from teo.training.batches import ExampleDataset
+from teo.training.batches import Batches, make_batches
+from teo.training.best import BEST, read_facts
 from teo.training.config import RANDOM, TrainConfig
 from teo.training.curves import draw_curves
+from teo.training.dataset import ExampleDataset
 from teo.training.dev import Decoding, DevSet, propose_operations
-from teo.training.encoded import EncodedBatches, EncodedRows, made_for
 from teo.training.examples import ExampleMaker
-from teo.training.packed import Batches, check_packed, fit_packed, pack, read_losses
+from teo.training.fitting import fit
+from teo.training.log import read_history
+from teo.training.loop import CHECKPOINT, uses_bf16
 from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
 from teo.training.record import RECORD, GroupResult, TrainResult, write_record
 from teo.training.rows import RunRows, hash_files, read_operations, read_rows, write_operations
 from teo.training.run_folder import SHARED, WORK, adopt_stage1, describe, open_folder
-from teo.training.saving import (
-    complete_checkpoints,
-    disk_errors,
-    drop_checkpoints,
-    drop_incomplete,
-    save_weights,
-)
-from teo.training.trainer import BEST, Pace, StageTrainer, training_arguments, uses_bf16
+from teo.training.saving import disk_errors, save_weights
 
 _FROM_STAGE1 = frozenset({"stage2", "rfis"})
 
@@ -81,12 +76,12 @@ class Run:
         groups = {SHARED: config.roles} if config.shared else {role: (role,) for role in config.roles}
         for name, roles in groups.items():
             if not (self.output / name).is_dir():
-                self._train_group(name, roles)
+                self.train_group(name, roles)
             self.result.groups[name] = GroupResult.read(self.work / name)
         if self.main:
             describe(self.output, config, groups, self.result.em, self._own_layout(groups))
             for name in groups:
-                drop_checkpoints(self.work / name)
+                (self.work / name / CHECKPOINT).unlink(missing_ok=True)
         wait_for_all()
         return self.result
 
@@ -101,84 +96,56 @@ class Run:
         """Return the rows; the main process writes the record once they are read."""
         folder = self.work / "data"
         if self.main:
-            rows = self._read(folder, writes=True)
+            rows = self.read(folder, writes=True)
             if not (self.work / RECORD).is_file():
                 hashes = hash_files(rows.sources)
                 write_record(self.work, self.config, hashes, self.device, distributed_rank()[1])
         wait_for_all()
         if self.main:
             return rows
-        return self._read(folder, writes=False)
+        return self.read(folder, writes=False)
 
-    def _read(self, folder: Path, *, writes: bool) -> RunRows:
-        """Return the rows of the datasets; none where they were encoded beforehand."""
-        if self.config.encoded:
-            return RunRows(sources=[Path(file) for file in self.config.encoded])
-        return read_rows(self.config.data, folder, self.config.augmentation, writes=writes)
+    def read(self, folder: Path, *, writes: bool) -> RunRows:
+        """Return the rows of the datasets."""
+        config = self.config
+        return read_rows(config.data, folder, config.unchanged, seed=config.seed, writes=writes)
 
-    def _train_group(self, name: str, roles: Sequence[str]) -> None:
+    def train_group(self, name: str, roles: Sequence[str]) -> None:
         """Train one set of weights and move the best of them to their place in the output folder."""
-        config, work = self.config, self.work / name
+        work = self.work / name
         work.mkdir(parents=True, exist_ok=True)
-        set_seed(config.seed)
-        model, codec = self._start(name)
-        if config.packed:
-            check_packed(config, model, distributed_rank()[1])
-        if config.encoded:
-            encoded = EncodedRows.load(config.encoded)
-            encoded.require(made_for(roles, codec))
-            self._train_packed(name, model, codec, EncodedBatches(encoded, config.optimisation, config.seed), None)
-            return
+        set_seed(self.config.seed)
+        model, codec = self.start(name)
+        batches = self.make_batches(name, roles, model, codec)
+        fit(model, codec, batches, self._dev_set(roles), self.config, work, own_device(self.device))
+        if self.main:
+            self._close_group(name)
+        wait_for_all()
+
+    def make_batches(self, name: str, roles: Sequence[str], model: Any, codec: Codec) -> Batches:
+        """Return the batches that a set of weights learns its roles from."""
+        config = self.config
         predicted = self._predicted_for_training(roles)
         makers = [ExampleMaker.of_config(config, role, codec.layout, predicted) for role in roles]
         dataset = ExampleDataset.of_config(config, self.rows, makers, codec, learned_positions(model.config))
         logger.info("%s: %s, %s parameters, on %s", name, dataset.report, f"{model.num_parameters():,}", self.device)
-        dev = None
-        if self.rows.dev:
-            dev = DevSet(
-                self.rows.dev,
-                roles,
-                self._decoding(),
-                shared=config.shared,
-                order=config.order,
-                proposals=self._predicted_for_dev(roles),
-                gold_only=config.evaluation.operations == "gold",
-            )
-        if config.packed:
-            self._train_packed(name, model, codec, pack(dataset, config), dev)
-            return
-        trainer = self._trainer(model, dataset, dev, name)
-        done = complete_checkpoints(work)
-        if done:
-            trainer.pace.resumed_from = done[-1]
-            logger.info("%s: going on from %s", name, done[-1].name)
-        try:
-            with disk_errors(work):
-                trainer.train(resume_from_checkpoint=str(done[-1]) if done else None)
-        except TeoError:
-            drop_incomplete(work)
-            raise
-        judged = (work / BEST).is_dir()
-        wait_for_all()  # before one process moves that folder away: all must take the same way here
-        if not judged:  # killed between the last checkpoint and the first evaluation
-            trainer.evaluate()
-        if self.main:
-            self._close_group(name, trainer)
-        wait_for_all()
+        return make_batches(model, dataset, config)
 
-    def _train_packed(self, name: str, model: Any, codec: Codec, batches: Batches, dev: DevSet | None) -> None:
-        """Train one set of weights on all roles at once, judge them on dev and put them into their place."""
-        work = self.work / name
-        step = fit_packed(model, batches, self.config, work, own_device(self.device))
-        scores = dev.evaluate(model, codec) if dev is not None else {}
-        if not self.main:
-            return
-        history = [*read_losses(work), {"step": step, **{f"eval_{key}": score for key, score in scores.items()}}]
-        result = GroupResult.of_history(history, step)
-        self._write_result(name, result)
-        save_weights(model, codec, self.output / name, {"step": step})
+    def _dev_set(self, roles: Sequence[str]) -> DevSet | None:
+        """Return the rows that choose the best weights; None if there are none."""
+        if not self.rows.dev:
+            return None
+        return DevSet(
+            self.rows.dev,
+            roles,
+            self._decoding(),
+            shared=self.config.shared,
+            order=self.config.order,
+            proposals=self._predicted_for_dev(roles),
+            gold_only=self.config.evaluation.operations == "gold",
+        )
 
-    def _start(self, name: str) -> tuple[Any, Codec]:
+    def start(self, name: str) -> tuple[Any, Codec]:
         """Return the model that a set of weights starts from: stage 1's for stage 2 (section 3.4), else the base."""
         stage1 = self.output / "stage1"
         if name in _FROM_STAGE1 and stage1.is_dir():
@@ -207,11 +174,11 @@ class Run:
             source_limit=config.model.source_limit,
             target_limit=config.model.target_limit,
             batch_size=config.evaluation.batch_size,
-            bf16=uses_bf16(config, self.device),
+            bf16=uses_bf16(config.optimisation.bf16, self.device),
         )
 
     def _predicted_for_training(self, roles: Sequence[str]) -> dict[str, tuple[Operation, ...]] | None:
-        """Return stage 1's operations for the training rows, where stage 2 is to be trained on them."""
+        """Return stage 1's operations for the training rows, if stage 2 is to be trained on them."""
         settings = self.config.perturbation
         if settings.operations != "predicted" or "stage2" not in roles:
             return None
@@ -225,7 +192,7 @@ class Run:
         return self._predict("train")
 
     def _predicted_for_dev(self, roles: Sequence[str]) -> list[tuple[Operation, ...]] | None:
-        """Return stage 1's operations for the dev rows, where a finished stage 1 precedes the second stage."""
+        """Return stage 1's operations for the dev rows, if a finished stage 1 precedes the second stage."""
         if not _FROM_STAGE1 & set(roles) or self.config.shared or not (self.output / "stage1").is_dir():
             return None
         predicted = self._predict("dev")
@@ -245,30 +212,14 @@ class Run:
         wait_for_all()
         return read_operations(path)
 
-    def _trainer(self, model: Any, dataset: ExampleDataset, dev: DevSet | None, name: str) -> StageTrainer:
-        config = self.config
-        return StageTrainer(
-            model,
-            training_arguments(config, self.work / name, self.device, len(dataset)),
-            dataset,
-            optimisation=config.optimisation,
-            pace=Pace(dataset, config.evaluation, config.writing, config.optimisation.ema),
-            dev=dev,
-            label=name,
-        )
-
-    def _close_group(self, name: str, trainer: StageTrainer) -> None:
+    def _close_group(self, name: str) -> None:
         """Write the curves and the result, then move the best weights to their place, which says: finished."""
         work = self.work / name
-        best = work / BEST
-        step = int(json.loads((best / "training.json").read_text(encoding="utf-8"))["step"])
-        self._write_result(name, GroupResult.of_history(trainer.state.log_history, step))
-        best.rename(self.output / name)
-
-    def _write_result(self, name: str, result: GroupResult) -> None:
-        """Write the result and the curves of a set of weights, and log its dev EM."""
-        result.write(self.work / name)
+        step = int(read_facts(work / BEST)["step"])
+        result = GroupResult.of_history(read_history(work), step)
+        result.write(work)
         if self.config.writing.plots:
             draw_curves(result.history, self.work / f"{name}.png", name)
         scores = ", ".join(f"dev EM {role} {score:.4f}" for role, score in result.em.items())
-        logger.info("%s: weights of step %d kept%s", name, result.step, f": {scores}" if scores else "")
+        logger.info("%s: weights of step %d kept%s", name, step, f": {scores}" if scores else "")
+        (work / BEST).rename(self.output / name)

@@ -1,29 +1,25 @@
-"""The loop that fits the backbone to batches of packed texts: pretraining and fast fine-tuning share it.
-
-A batch's row is one source and several decoder texts, told apart by `segment` (teo.training.pretraining.batches).
-"""
+"""The loop that fits a model to batches: fine-tuning of every family and pretraining share it."""
 
 from __future__ import annotations
 
-import json
-import math
-import sys
+import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from teo.files import write_whole
-from teo.models.backbone import IGNORED, TeoForConditionalGeneration
-from teo.training.averaging import RunningAverage, divergence, two_passes
-from teo.training.processes import average_gradients, distributed_rank, from_first, wait_for_all
+from teo.training.averaging import RunningAverage
+from teo.training.log import RunLog
+from teo.training.losses import LossModel
+from teo.training.processes import average_gradients, copy_from_first, distributed_rank, from_first, wait_for_all
 
-CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
+CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,7 @@ class LoopSettings:
     steps: int = 10_000
     """Batches in all; fine-tuning counts them from its epochs."""
     minutes: float = 0.0
-    """Where above 0, the learning rate reaches zero after this time if the steps are not done by then."""
+    """If above 0, the learning rate reaches zero after this time, even if the steps are not done by then."""
     learning_rate: float = 1e-3
     """Peak learning rate of AdamW."""
     warmup: int = 400
@@ -47,48 +43,15 @@ class LoopSettings:
     r_drop: float = 0.0
     """Weight of R-Drop: the divergence between two passes of a batch with different dropout; 0 is off."""
     ema: float = 0.0
-    """Decay of the running average of the weights that is saved at the end, such as 0.999; 0 is off."""
+    """Decay of the running average of the weights that is evaluated and saved, such as 0.999; 0 is off."""
+    bf16: bool = True
+    """On a GPU that can: compute in bfloat16 (the weights stay in full precision)."""
     compile: bool = False
-    """Compile the layers: pays on a GPU after a minute, where batches have few shapes as in pretraining."""
+    """Compile the layers: pays on a GPU after a minute, if batches have few shapes as in pretraining."""
     log_every: int = 50
     """Batches between two lines of the log."""
     save_every: int = 2000
     """Batches between two checkpoints; 0: none, and a stopped run starts again."""
-
-
-class PackedModel(nn.Module):
-    """The backbone with the loss of packed batches, and the head that fills masked tokens from the encoder."""
-
-    def __init__(self, backbone: TeoForConditionalGeneration) -> None:
-        super().__init__()
-        self.backbone = backbone
-        self.r_drop = 0.0
-        width = backbone.config.d_model
-        self.masked_head = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width))
-
-    def forward(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the decoder's and the encoder's loss, the decoder's with R-Drop's term where asked for."""
-        model = self.backbone
-        batch = two_passes(batch) if self.r_drop else batch
-        source, labels = batch["source"].long(), batch["labels"].long()
-        mask = source != model.config.pad_token_id
-        encoded = model.encoder(source, mask).last_hidden_state
-        segment = batch["segment"]
-        length = segment.shape[1]
-        causal = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()
-        own_mask = (segment[:, None, :, None] == segment[:, None, None, :]) & causal
-        states = model.decoder(batch["decoder_input"].long(), encoded, mask, own_mask)
-        counted = labels != IGNORED
-        mixture = model.mixture(states, encoded, mask, labels)
-        decoder_loss = -model.scores_of(mixture, source, labels)[counted].mean()
-        if self.r_drop:
-            decoder_loss = decoder_loss + self.r_drop * divergence(mixture, counted)
-        places = batch["masked_places"].long()
-        if not len(places):
-            return decoder_loss, decoder_loss.new_zeros(())
-        hidden = self.masked_head(encoded.flatten(0, 1)[places])
-        logits = F.linear(hidden, model.embedding.weight, model.output_bias).float()
-        return decoder_loss, F.cross_entropy(logits, batch["masked_tokens"].long())
 
 
 @dataclass(slots=True)
@@ -97,6 +60,8 @@ class Clock:
 
     step: int = 0
     seconds: float = 0.0
+    evaluated: int = -1
+    """The update after which the weights were evaluated last."""
 
 
 def schedule(step: int, elapsed: float, settings: LoopSettings) -> float:
@@ -107,21 +72,47 @@ def schedule(step: int, elapsed: float, settings: LoopSettings) -> float:
     return min((step + 1) / max(settings.warmup, 1), 1.0) * max(0.0, 1.0 - done)
 
 
+class DevEvaluation(Protocol):
+    """What measures the weights from time to time, and keeps the best of them."""
+
+    every: int
+    """Updates between two evaluations; 0: after the last update only."""
+
+    def __call__(self, step: int) -> dict[str, float]:
+        """Return the scores of the weights after an update."""
+        ...
+
+
 class Loop:
-    """One run: the model, its optimiser and how far it is; `fit` goes on from there.
+    """One run: the model, its optimiser and how far it is; `fit` resumes from there.
 
     Several processes have the same weights and update them by the mean of their gradients; the first one logs and
     saves.
     """
 
-    def __init__(self, model: PackedModel, settings: LoopSettings, output: Path, device: torch.device) -> None:
+    def __init__(
+        self,
+        model: LossModel,
+        settings: LoopSettings,
+        output: Path,
+        device: torch.device,
+        *,
+        seed: int = 0,
+        label: str = "training",
+        per_epoch: int = 0,
+        evaluation: DevEvaluation | None = None,
+    ) -> None:
         torch.set_float32_matmul_precision("high")
         self.model, self.settings, self.output, self.device = model.to(device), settings, output, device
+        self.seed, self.evaluation = seed, evaluation
         self.model.r_drop = settings.r_drop
+        copy_from_first(self.model)
         self.optimizer = _optimizer(model, settings, device)
         self.average = RunningAverage(model, settings.ema) if settings.ema else None
         self.clock = Clock()
-        self.main = distributed_rank()[0] == 0
+        self.rank = distributed_rank()[0]
+        self.main = self.rank == 0
+        self.log = RunLog(output, settings.log_every, settings.steps, label, per_epoch)
         output.mkdir(parents=True, exist_ok=True)
         self._resume()
 
@@ -129,10 +120,8 @@ class Loop:
         """Train on batches, the first of which is the one at `clock.step`; leave the average of the weights, if any."""
         settings, clock = self.settings, self.clock
         if settings.compile:
-            for layer in (*self.model.backbone.encoder.layers, *self.model.backbone.decoder.layers):
-                layer.compile()
+            self.model.compile_layers()
         began = time.monotonic() - clock.seconds
-        log = _Log(self.output / LOG, settings.log_every)
         self.model.train()
         for step in range(clock.step, settings.steps):
             elapsed = time.monotonic() - began
@@ -141,97 +130,92 @@ class Loop:
             rate = settings.learning_rate * schedule(step, elapsed, settings)
             if rate <= 0.0:
                 break
-            tokens, *figures = self._update(next(batches), rate)
+            tokens, figures = self._update(step, next(batches), rate)
+            clock.step, clock.seconds = step + 1, time.monotonic() - began
             if self.average is not None:
                 self.average.update(step)
             if self.main:
-                log.add(step, tokens, rate, elapsed, *figures)
-            clock.step, clock.seconds = step + 1, time.monotonic() - began
-            if settings.save_every and (step + 1) % settings.save_every == 0:
+                self.log.add(clock.step, tokens, rate, elapsed, figures)
+            if self.evaluation is not None and _due(clock.step, self.evaluation.every):
+                self._evaluate(self.evaluation)
+            if _due(clock.step, settings.save_every):
                 self._save()
+        self.log.clear()
+        if self.evaluation is not None and clock.evaluated < clock.step:
+            self._evaluate(self.evaluation)
         if settings.save_every:
             self._save()
         if self.average is not None:
             self.average.apply()
 
-    def _update(self, batch: dict[str, Tensor], rate: float) -> tuple[Any, ...]:
-        """Make one update and return the batch's tokens, losses and gradient norm."""
+    def _update(self, step: int, batch: dict[str, Tensor], rate: float) -> tuple[int, Tensor]:
+        """Make one update and return the batch's tokens, and its losses and gradient norm."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        # Dropout depends on the seed and the update alone, so that a resumed run needs no random state.
+        torch.manual_seed(random.Random(f"dropout/{self.seed}/{step}/{self.rank}").getrandbits(63))
         batch = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
-        # On a CPU half precision is not slower where the chip has it, but the tests want exact resumption.
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
+        # On a CPU half precision is not slower if the chip has it, but the tests want exact resumption.
+        half = uses_bf16(self.settings.bf16, self.device.type)
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
             decoder_loss, masked_loss = self.model(batch)
         (decoder_loss + self.settings.masking_weight * masked_loss).backward()
         average_gradients(self.model)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return batch["source"].numel(), decoder_loss, masked_loss, norm
+        return batch["source"].numel(), torch.stack([decoder_loss, masked_loss, norm]).detach().float()
+
+    def _evaluate(self, evaluation: DevEvaluation) -> None:
+        """Measure the weights, or their average if there is one."""
+        # Decoding has shapes of its own, for which nothing should be compiled.
+        eager = torch.compiler.set_stance("force_eager") if self.settings.compile else nullcontext()
+        with nullcontext() if self.average is None else self.average.applied(), eager:
+            scores = evaluation(self.clock.step)
+        self.model.train()
+        self.clock.evaluated = self.clock.step
+        if self.main:
+            self.log.add_scores(self.clock.step, scores)
 
     def _resume(self) -> None:
-        checkpoint = self.output / CHECKPOINT
+        checkpoint, figures = self.output / CHECKPOINT, []
         if checkpoint.is_file():
             stored = torch.load(checkpoint, map_location=self.device, weights_only=True)
             self.model.load_state_dict(stored["model"])
             self.optimizer.load_state_dict(stored["optimizer"])
             self.clock = Clock(**stored["clock"])
+            figures = stored.get("figures", [])
             if self.average is not None:
                 self.average.restore(stored.get("average"))
+        if self.main:
+            self.log.resume(self.clock.step, self.clock.evaluated, figures)
+        wait_for_all()
 
     def _save(self) -> None:
-        if not self.main:
-            wait_for_all()
-            return
-        clock = {"step": self.clock.step, "seconds": self.clock.seconds}
-        stored: dict[str, Any] = {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "clock": clock,
-        }
-        if self.average is not None:
-            stored["average"] = self.average.average
-        write_whole(self.output / CHECKPOINT, lambda beside: torch.save(stored, beside))
+        if self.main:
+            stored: dict[str, Any] = {
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "clock": asdict(self.clock),
+                "figures": self.log.figures,
+            }
+            if self.average is not None:
+                stored["average"] = self.average.average
+            write_whole(self.output / CHECKPOINT, lambda beside: torch.save(stored, beside))
         wait_for_all()
 
 
+def uses_bf16(wanted: bool, device: str) -> bool:
+    """Tell whether to compute in bfloat16."""
+    return wanted and device == "cuda" and torch.cuda.is_bf16_supported()
+
+
+def _due(number: int, every: int) -> bool:
+    return every > 0 and number % every == 0
+
+
 def _optimizer(model: nn.Module, settings: LoopSettings, device: torch.device) -> torch.optim.Optimizer:
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    vectors = [p for p in model.parameters() if p.dim() <= 1]
+    trained = [p for p in model.parameters() if p.requires_grad]
+    matrices, vectors = [p for p in trained if p.dim() > 1], [p for p in trained if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.98), fused=device.type == "cuda")
-
-
-class _Log:
-    """Writes means of the last batches as JSON lines, on stderr too; waits for the GPU only then."""
-
-    def __init__(self, path: Path, every: int) -> None:
-        self.path, self.every = path, every
-        self.figures: list[Tensor] = []
-        self.tokens, self.since = 0, time.monotonic()
-
-    def add(self, step: int, tokens: int, rate: float, elapsed: float, *figures: Tensor) -> None:
-        """Take one batch's figures."""
-        self.figures.append(torch.stack([figure.detach().float() for figure in figures]))
-        self.tokens += tokens
-        if (step + 1) % self.every:
-            return
-        decoder, masked, norm = torch.stack(self.figures).mean(0).tolist()
-        if not math.isfinite(decoder):
-            raise FloatingPointError(f"the loss is not finite at step {step + 1}")
-        now = time.monotonic()
-        line = json.dumps(
-            {
-                "step": step + 1,
-                "minutes": round(elapsed / 60, 2),
-                "rate": float(f"{rate:.3g}"),
-                "decoder_loss": round(decoder, 4),
-                "masked_loss": round(masked, 4),
-                "gradient_norm": round(norm, 3),
-                "tokens_per_second": round(self.tokens / max(now - self.since, 1e-9)),
-            }
-        )
-        with self.path.open("a", encoding="utf-8") as out:
-            out.write(line + "\n")
-        sys.stderr.write(line + "\n")
-        self.figures, self.tokens, self.since = [], 0, now

@@ -1,22 +1,26 @@
-"""The processes of a run, where a launcher starts several: who they are, where they compute, waiting and gathering."""
+"""The processes of a run, if a launcher starts several: who they are, where they compute, waiting and gathering."""
 
 from __future__ import annotations
 
+import atexit
 import os
+from datetime import timedelta
 from typing import Any
 
 import torch
 
+_PATIENCE = timedelta(hours=2)
+"""How long a process waits for the others, while the first one reads and prepares rows, say."""
+
 
 def join_process_group(device: str) -> None:
-    """Join the other processes of a launcher; alone there is nothing to join, and no accelerate is needed."""
-    try:
-        from accelerate import PartialState
-    except ModuleNotFoundError:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise
+    """Join the other processes that a launcher (torchrun, accelerate) started; alone there is nothing to join."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or torch.distributed.is_initialized():
         return
-    PartialState(cpu=device == "cpu")
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    torch.distributed.init_process_group("nccl" if device == "cuda" else "gloo", timeout=_PATIENCE)
+    atexit.register(torch.distributed.destroy_process_group)
 
 
 def distributed_rank() -> tuple[int, int]:
@@ -27,7 +31,7 @@ def distributed_rank() -> tuple[int, int]:
 
 
 def own_device(device: str) -> str:
-    """Return the device of this process, by its number where there are several."""
+    """Return the device of this process, by its number if there are several."""
     return f"cuda:{torch.cuda.current_device()}" if device == "cuda" else device
 
 
@@ -46,6 +50,13 @@ def wait_for_all() -> None:
     """Return once every process is here."""
     if distributed_rank()[1] > 1:
         torch.distributed.barrier()
+
+
+def copy_from_first(model: torch.nn.Module) -> None:
+    """Give every process the first one's weights; new embeddings may have been drawn differently."""
+    if distributed_rank()[1] > 1:
+        for tensor in model.state_dict().values():
+            torch.distributed.broadcast(tensor, src=0)
 
 
 def average_gradients(model: torch.nn.Module) -> None:

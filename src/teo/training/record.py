@@ -18,7 +18,7 @@ from teo.training.settings import to_toml, to_tree
 RECORD = "record.json"
 _RESULT = "result.json"
 _EM = "eval_em_"
-_LIBRARIES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
+_LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
 _FREE = ("overwrite", "device")
 """Keys that a resumed run may have otherwise than the run it resumes."""
 

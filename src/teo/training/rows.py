@@ -15,9 +15,9 @@ from teo.data.row import Row
 from teo.data.writing import write_jsonl
 from teo.edits import Operation, Order, format_operations, parse_operations
 from teo.errors import DataError
-from teo.training.augmentation.settings import AugmentationSettings
-from teo.training.config import SYNTHETIC, DataSettings
+from teo.training.config import SYNTHETIC, DataSettings, UnchangedSettings
 from teo.training.synthetic import write_rows
+from teo.training.unchanged import unchanged_rows
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +41,12 @@ class RunRows:
 def read_rows(
     datasets: Sequence[DataSettings],
     folder: Path,
-    augmentation: AugmentationSettings | None = None,
+    unchanged: UnchangedSettings | None = None,
     *,
+    seed: int = 0,
     writes: bool = True,
 ) -> RunRows:
-    """Return the rows of all datasets and those that augmentation adds, each of these once an epoch.
+    """Return the rows of all datasets, and the complete utterances made from them, each of these once an epoch.
 
     The synthetic dataset is written into `folder` first, by one process only.
     """
@@ -65,20 +66,12 @@ def read_rows(
             dev = _read(settings, settings.dev, prefix)
             rows.dev += dev[: settings.dev_rows] if settings.dev_rows else dev
         rows.sources.append(Path(settings.path))
-    if augmentation is not None and augmentation != AugmentationSettings(seed=augmentation.seed):
-        _augment(rows, augmentation)
-    return rows
-
-
-def _augment(rows: RunRows, settings: AugmentationSettings) -> None:
-    """Add the rows that are made to those of the datasets."""
-    from teo.training.augmentation.augment import augment
-
-    added = augment(settings, rows.train)
+    added = unchanged_rows(rows.train, unchanged or UnchangedSettings(), seed)
+    if added:
+        logger.info("%d complete utterances added", len(added))
     rows.train += added
     rows.repeats += [1] * len(added)
-    rows.sources += [Path(path) for path in (settings.requests, settings.answers, settings.labels) if path]
-    logger.info("augmentation: %d rows added", len(added))
+    return rows
 
 
 def _read(settings: DataSettings, split: str, prefix: str) -> list[Row]:

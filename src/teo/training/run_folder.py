@@ -13,7 +13,7 @@ from teo.training.backbones import LayoutChoice
 from teo.training.config import TrainConfig
 from teo.training.examples import PROMPTS
 from teo.training.record import RECORD, require_same
-from teo.training.saving import drop_incomplete, whole_folder
+from teo.training.saving import drop_unfinished, whole_folder
 
 SHARED = "weights"
 """The folder of weights that all roles share."""
@@ -29,13 +29,11 @@ def open_folder(output: Path, config: TrainConfig, *, resume: bool) -> None:
     started = (work / RECORD).is_file() or (output / "teo.json").is_file()
     if started and resume:
         require_same(work, config)
-        for folder in work.iterdir():
-            if folder.is_dir():
-                drop_incomplete(folder)
+        drop_unfinished(work)
         return
     if started and not config.overwrite:
         raise ConfigError(
-            f"output: {output} already holds a run; go on with --resume, start again with overwrite=true, "
+            f"output: {output} already holds a run; resume it with --resume, start again with overwrite=true, "
             "or give another folder"
         )
     if config.overwrite:

@@ -9,12 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from teo.errors import TeoError
+from teo.errors import InputError, TeoError
 from teo.files import write_json
 from teo.runtime.torch_codec import Codec
 
-COMPLETE = "complete"
-"""The file that a checkpoint gets last; one without it was cut short."""
 _FULL = ("No space left", "StorageFull", "code: 28", "Disk quota", "file write failed", "unexpected pos")
 """How the libraries' own writers say that the disk is full: they raise other errors than OSError."""
 _REASONS = {
@@ -36,7 +34,7 @@ def disk_errors(path: Path) -> Iterator[None]:
             raise
         raise TeoError(
             f"{path}: could not be saved ({reason}); what was there before is unharmed; "
-            "make room and go on with --resume"
+            "make room and resume it with --resume"
         ) from error
 
 
@@ -46,15 +44,28 @@ def _reason(error: Exception) -> str | None:
     return _REASONS[errno.ENOSPC] if any(text in str(error) for text in _FULL) else None
 
 
+_MODEL_FILES = ("teo.json", "config.json", "peer.json", "graphs.json")
+"""Each kind of model folder has one of these."""
+
+
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def whole_folder(path: Path, *sources: Path) -> Iterator[Path]:
     """Give a folder to write into, which takes the place of `path` once all is written, and vanishes otherwise.
 
-    A link to a folder stays, and the folder behind it is replaced; a file or a device is refused.
+    Only an empty folder or a model is replaced, and none of the `sources` that the new one is made from. A link to a
+    folder stays, and the folder behind it is replaced; a file or a device is refused.
     """
     path = path.resolve()
+    before = path.with_name(path.name + ".old")
+    if before.is_dir() and not path.exists():  # a process was killed between the two renames below
+        before.rename(path)
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "it is no folder; give a new name or a folder to replace", str(path))
+    for source in map(Path.resolve, sources):
+        if path == source or path in source.parents:
+            raise InputError(f"{path}: expected another folder than that of the source; give a new name")
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in _MODEL_FILES):
+        raise InputError(f"{path}: expected an empty folder or a model to replace, found other files; give a new name")
     beside = path.with_name(path.name + ".part")
     shutil.rmtree(beside, ignore_errors=True)
     try:
@@ -63,7 +74,6 @@ def whole_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
-    before = path.with_name(path.name + ".old")
     shutil.rmtree(before, ignore_errors=True)
     if path.exists():
         path.rename(before)
@@ -80,22 +90,10 @@ def save_weights(model: Any, codec: Codec, path: Path, facts: dict[str, Any] | N
             write_json(folder / "training.json", facts)
 
 
-def complete_checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints that were written to their end, the oldest first."""
-    found = [path for path in folder.glob("checkpoint-*") if (path / COMPLETE).is_file()]
-    return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
-
-
-def drop_checkpoints(folder: Path, keep: Path | None = None) -> None:
-    """Delete checkpoints, all but one."""
-    for path in folder.glob("checkpoint-*"):
-        if path != keep:
+def drop_unfinished(folder: Path) -> None:
+    """Delete what a killed process left half written, in a folder and those below it."""
+    for path in [*folder.rglob("*.part"), *folder.rglob(".teo-*")]:
+        if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-
-
-def drop_incomplete(folder: Path) -> None:
-    """Delete what was cut short."""
-    whole = set(complete_checkpoints(folder))
-    for path in [*folder.glob("checkpoint-*"), *folder.glob("*.part")]:
-        if path not in whole and path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

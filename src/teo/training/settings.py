@@ -117,7 +117,10 @@ def _is_table(value: Any) -> bool:
 
 
 def lay_over(tree: dict[str, Any], override: str) -> None:
-    """Lay one `a.b=value` over a tree; a value that is not TOML is taken as text."""
+    """Lay one `a.b=value` over a tree; a value that is not TOML is taken as text.
+
+    Of several tables with the same name, the first is changed.
+    """
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise ConfigError(f"{override}: expected key=value, such as optimisation.epochs=3")
@@ -131,7 +134,7 @@ def lay_over(tree: dict[str, Any], override: str) -> None:
         below = tree.setdefault(table, {})
         if isinstance(below, list):
             named = [item for item in below if tables and item.get("name") == tables[0]]
-            if not named and len(below) != 1:
+            if not named and len(_names(below)) != 1:
                 known = ", ".join(sorted(_names(below)))
                 raise ConfigError(f"{override}: {table} holds {len(below)} tables; name one of them: {known}")
             below = named[0] if named else below[0]
