@@ -1,12 +1,15 @@
 # The server in a slim image, without build tools, as a user without rights.
 #   docker build -t teo .
-#   docker run -e TEO_TOKEN=... -p 127.0.0.1:8000:8000 teo
+#   docker run -e TEO_TOKEN=... -p 127.0.0.1:8000:8000 --memory 1g teo
+# Another extra: docker build --build-arg EXTRA=scale -t teo-batch .
 FROM python:3.12-slim AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE constraints.txt ./
 COPY src ./src
+# The versions that the tests ran with.
+ARG EXTRA=serve
 RUN python -m venv /opt/teo \
-    && /opt/teo/bin/pip install --no-cache-dir --no-compile '.[serve]'
+    && /opt/teo/bin/pip install --no-cache-dir --no-compile --constraint constraints.txt ".[$EXTRA]"
 
 FROM python:3.12-slim
 LABEL org.opencontainers.image.title="teo" \

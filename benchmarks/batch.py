@@ -1,6 +1,6 @@
 """Measure `teo batch`: both engines give the same files, rows a second, one core against several, kills.
 
-    python benchmarks/batch.py data --rows 200000 --out results/scale
+    python benchmarks/batch.py data --rows 200000 --out lab/results/scale
 
 `data` holds the datasets `rewrite` and `res200k`; their rows are repeated with other names. Growth and kills are
 measured on fewer rows, since they take several runs. Rows for each second of processor time do not depend on what else
@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from batch_rows import load_datasets, make_rows
+from teo.cores import available_cores
 from teo.files import write_json, write_jsonl
-from teo.runtime.onnx_session import available_cores
 from teo.scale.job import Engine, Job, run_job
-from teo.scale.worker import ModelChoice, Task
+from teo.scale.worker import BatchTask, ModelChoice
 from teo.version import __version__
 
 
@@ -105,7 +105,7 @@ class Bench:
     def run(self, source: Path, name: str, *, engine: Engine = "local", processes: int = 0) -> dict[str, Any]:
         """Return how a job went: seconds with and without its start, rows a second, in all and for a process."""
         count = sum(1 for _ in source.open("rb"))
-        task = Task(str(source), str(self.work / name), "jsonl", ModelChoice(self.model))
+        task = BatchTask(str(source), str(self.work / name), "jsonl", ModelChoice(self.model))
         job = Job(task, engine, processes or self.cores, part_rows=self.rows_of_a_part(count))
         started, used = time.monotonic(), cpu_seconds()
         totals, progress = run_job(job)

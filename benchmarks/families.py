@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from latency import named
 from race import NEVER, Contestant, Work, make_work, race, weights_of
 from teo.data import load_rows
@@ -36,7 +34,7 @@ _CONFIG = Path(__file__).resolve().parents[1] / "configs" / "smoke.toml"
 
 
 class TwoPassExported:
-    """Two passes of an exported model, as the paper's system makes them; see `peers.TwoPassBart`."""
+    """Two passes of an exported model, as the paper's system makes them; see `baselines.TwoPassBart`."""
 
     def __init__(self, folder: Path, threads: int, form: str) -> None:
         self.generator = OnnxGenerator(folder / "onnx", threads=threads, source_limit=512)
@@ -49,7 +47,7 @@ class TwoPassExported:
         self._generate(longer, [row.rewrite for row in rows])
 
     def _generate(self, sources: Sequence[tuple[int, ...]], limits: Sequence[int]) -> None:
-        start = np.array([self.generator.codec.decoder_start()] * len(sources), dtype=np.int64)
+        start = [self.generator.codec.decoder_start()] * len(sources)
         search_greedily(self.generator.read(sources), start, limits, NEVER)
 
 
@@ -95,7 +93,7 @@ def keep_texts(family: str, folder: Path, options: argparse.Namespace) -> dict[s
 
 
 def _race(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    from peers import TwoPassBart, make_bart
+    from baselines import TwoPassBart, make_bart
     from teo.export.export import export_model
     from teo.training.backbones import build_random
     from teo.training.config import RandomModel

@@ -1,6 +1,6 @@
 """Measure batch rewriting on a GPU: rows a second by batch size, in float32 and bfloat16, for one process.
 
-    python benchmarks/gpu_batch.py runs/mine --out results/scale
+    python benchmarks/gpu_batch.py runs/mine --out lab/results/scale
 
 The model is a trained folder (torch weights); an exported one runs on the CPU alone. The rows are those of
 benchmarks/everyday, or of a JSONL file, repeated with other names. The time is that of `teo batch`, from the file that
@@ -25,7 +25,7 @@ from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.files import write_json, write_jsonl
 from teo.scale.inputs import plan_input
-from teo.scale.worker import ModelChoice, Task, Worker
+from teo.scale.worker import BatchTask, ModelChoice, Worker
 
 EVERYDAY = Path(__file__).parent / "everyday"
 
@@ -71,7 +71,7 @@ def measure(work: Path, choice: ModelChoice, rows: int) -> tuple[dict[str, Any],
     plan = plan_input(str(work / "rows.jsonl"), part_rows(choice.batch_size))
     output = work / "out"
     shutil.rmtree(output, ignore_errors=True)
-    worker = Worker(Task(str(work / "rows.jsonl"), str(output), plan.format, choice))
+    worker = Worker(BatchTask(str(work / "rows.jsonl"), str(output), plan.format, choice))
     worker.rewrite(plan.parts[0])  # loads the model and warms up
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()

@@ -23,8 +23,8 @@ from teo.evaluation.measures import Evaluation
 from teo.evaluation.storing import store
 from teo.files import write_json
 from teo.rewriter import Rewriter
-from teo.study.llm.baseline import LlmRequest, evaluate_llm
-from teo.study.llm.client import Endpoint
+from teo_lab.llm.client import Endpoint
+from teo_lab.llm.evaluate import LlmRequest, evaluate_llm
 
 DATASETS = ("rewrite", "task")
 OURS = "default"
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Evaluate both, store what may be kept, and print where."""
     parser = argparse.ArgumentParser(description="Compare a language model with the embedded one on equal rows.")
     parser.add_argument("data", type=Path, help="the folder that holds rewrite and task")
-    parser.add_argument("out", type=Path, help="the folder of stored results, such as results/llm")
+    parser.add_argument("out", type=Path, help="the folder of stored results, such as lab/results/llm")
     parser.add_argument("--model", required=True, help="the name that the endpoint knows")
     parser.add_argument("--base-url", required=True, help="such as http://127.0.0.1:8080/v1")
     parser.add_argument("--rows", type=int, default=100)

@@ -1,6 +1,6 @@
 """How fast the model is on the true lengths of datasets' rows, alone or against transformers.
 
-    python benchmarks/latency.py task=data/task rewrite=data/rewrite --peers --processes --growth --out benchmarks/out
+    python benchmarks/latency.py task=data/task rewrite=data/rewrite --baselines --processes --growth --out OUT
 
 Of each dataset a folder is written under --out: bench.json and bench.md; and growth.png beside them with --growth.
 """
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model = locate(options.model)
     datasets = dict(named(text) for text in options.datasets)
     ours = [Ours(model, threads, variant) for variant in options.variants for threads in options.threads]
-    systems: list[Contestant] = [*ours, *_peers(options)]
+    systems: list[Contestant] = [*ours, *_baselines(options)]
     processes = _processes(options, model)
     growth = measure_growth(ours[-1]) if options.growth else {}
     for name, path in datasets.items():
@@ -50,7 +50,7 @@ def _read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", help="an exported model folder; the embedded model without it")
     parser.add_argument("--variants", nargs="+", default=["direct"], choices=["direct", "fast", "fused"])
     parser.add_argument("--trained", type=Path, help="the same model as training wrote it: run in transformers too")
-    parser.add_argument("--peers", action="store_true", help="run a two-pass BART-base shape in transformers too")
+    parser.add_argument("--baselines", action="store_true", help="run a two-pass BART-base shape in transformers too")
     parser.add_argument("--processes", action="store_true", help="measure cold start and memory too")
     parser.add_argument("--growth", action="store_true", help="measure cost by length and by batch size too")
     parser.add_argument("--rows", type=int, default=64)
@@ -70,14 +70,14 @@ def named(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _peers(options: argparse.Namespace) -> list[Contestant]:
+def _baselines(options: argparse.Namespace) -> list[Contestant]:
     systems: list[Contestant] = []
-    if options.peers:
-        from peers import TwoPassBart
+    if options.baselines:
+        from baselines import TwoPassBart
 
         systems += [TwoPassBart(threads) for threads in options.threads]
     if options.trained is not None:
-        from peers import OursInTorch
+        from baselines import OursInTorch
 
         systems += [OursInTorch(weights_of(options.trained), threads) for threads in options.threads]
     return systems
@@ -87,8 +87,8 @@ def _processes(options: argparse.Namespace, model: Path) -> list[dict[str, Any]]
     if not options.processes:
         return []
     starts = [measure_start(model)]
-    if options.peers:
-        from peers import measure_bart_start
+    if options.baselines:
+        from baselines import measure_bart_start
 
         starts.append(measure_bart_start())
     return starts

@@ -4,8 +4,8 @@ Two servers of the same model run side by side, one with dynamic batches and one
 the load goes to them in turns, so that both meet the same machine. Only Python's own library is used, and the clients
 are plain sockets: they leave the processor to the servers.
 
-    python benchmarks/load_test.py --clients 64 --seconds 60 --out results/load
-    python benchmarks/load_test.py --kill-worker --seconds 20 --out results/load-kill
+    python benchmarks/load_test.py --clients 64 --seconds 60 --out lab/results/load
+    python benchmarks/load_test.py --kill-worker --seconds 20 --out lab/results/load-kill
 """
 
 from __future__ import annotations

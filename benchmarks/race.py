@@ -1,8 +1,8 @@
 """Systems that do the same work by turns, in one run: medians, and ratios within that run.
 
-The work is a dataset's: every system encodes as many tokens as the dialogue has and generates as many as its operations
-and its rewrite have, whatever the weights are. Machines are noisy: rounds of all systems alternate, and only ratios
-within one run are worth quoting.
+The work is a dataset's: every system encodes as many tokens as the dialogue has. Ours generates what it makes of it,
+the others as many tokens as its operations and its rewrite have, whatever their weights are. Machines are noisy: rounds
+of all systems alternate, and only ratios within one run are worth quoting.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.errors import InputError, TeoError
 from teo.evaluation.markdown import table
-from teo.layouts import Marker, operation_pieces, stage1_source
+from teo.layouts import Marker, Pieces, dialogue_source, operation_pieces
 from teo.loading import ModelFolder
 from teo.placement import placed_pieces
 from teo.runtime.onnx_generator import OnnxGenerator
 from teo.runtime.search import search_greedily
+from teo.stages import fit_dialogue
 
 NEVER = -1
 """No token's id: generation goes on to its limit."""
@@ -45,6 +46,8 @@ class Work:
     rewrite: int
     placed: int
     """Operations that carry their place: all that the pipeline fast generates."""
+    pieces: Pieces = ()
+    """The source as our own model takes it; without it, ours generates as many tokens as the others, without drafts."""
 
 
 class Contestant(Protocol):
@@ -142,10 +145,13 @@ class Ours:
     def do(self, rows: Sequence[Work]) -> None:
         """Encode and generate these rows as one batch."""
         marker = _MARKERS[self.variant]
+        if all(row.pieces for row in rows):
+            self.generator.generate([row.pieces for row in rows], prompts=[(marker,)] * len(rows))
+            return
         start = self.generator.codec.decoder_start((marker,))
         steps = self.generator.read([row.source for row in rows])
         limits = [self._length(row) for row in rows]
-        search_greedily(steps, np.array([start] * len(rows), dtype=np.int64), limits, NEVER)
+        search_greedily(steps, [start] * len(rows), limits, NEVER)
 
     def _length(self, row: Work) -> int:
         if self.variant == "fused":
@@ -164,11 +170,12 @@ def make_work(generator: OnnxGenerator, rows: Sequence[Row]) -> list[Work]:
     """Return the rows' true lengths: their sources, and what a perfect model would generate."""
     work = []
     for row in rows:
-        source = tuple(generator.codec.encode(stage1_source(row.dialogue))[-generator.source_limit :])
+        pieces = dialogue_source(fit_dialogue(generator, row.dialogue)[0])
+        source = tuple(generator.codec.encode(pieces))
         script = derive_edits(row.dialogue.utterance, row.rewrite)
         operations = len(generator.codec.encode((*operation_pieces(script.operations), Marker.SEP)))
         placed = len(generator.codec.encode_target(placed_pieces(script, row.dialogue.utterance)))
-        work.append(Work(source, operations, len(generator.codec.encode_target((row.rewrite,))), placed))
+        work.append(Work(source, operations, len(generator.codec.encode_target((row.rewrite,))), placed, pieces))
     return work
 
 

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         share = 100 * counts[name]["kept"] / counts[name]["references"]
         print(f"{name}: {share:.1f}% of {counts[name]['references']} references kept", flush=True)
     if options.out is not None:
-        described = {"model": rewriter.name, "variant": rewriter.variant, "thresholds": dict(rewriter.thresholds)}
+        described = {"model": rewriter.name, "variant": rewriter.variant, "threshold": rewriter.threshold}
         record = {"versions": versions(["numpy", "onnxruntime"]), "commit": git_commit()}
         write_json(options.out, {**described, "datasets": counts, **record})
 

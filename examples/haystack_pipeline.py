@@ -1,6 +1,6 @@
-"""Haystack: a pipeline that rewrites the question before the retriever is asked.
+"""Haystack: a pipeline that rewrites the question before the retriever gets it.
 
-pip install 'teo[haystack]'
+pip install 'teo-rewriter[haystack]'
 python examples/haystack_pipeline.py                         # the embedded model
 python examples/haystack_pipeline.py http://127.0.0.1:8000   # a running `teo serve`
 """
@@ -14,7 +14,7 @@ from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
 from haystack.dataclasses import ChatMessage
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 
-from teo.integrations.haystack import RewriteQuery
+from teo.integrations.haystack import QueryRewriter
 
 DOCUMENTS = [
     Document(content="Marie Curie was born in Warsaw in 1867 and died in 1934."),
@@ -27,7 +27,7 @@ HISTORY = [
 ]
 
 
-def build(rewrite: RewriteQuery) -> Pipeline:
+def build(rewrite: QueryRewriter) -> Pipeline:
     """Return a pipeline from a question and its history to documents."""
     store = InMemoryDocumentStore()
     store.write_documents(DOCUMENTS)
@@ -38,7 +38,7 @@ def build(rewrite: RewriteQuery) -> Pipeline:
     return pipeline
 
 
-def main(rewrite: RewriteQuery) -> list[Document]:
+def main(rewrite: QueryRewriter) -> list[Document]:
     """Ask a question that only the conversation explains; return what is found."""
     question = {"query": "When did he die?", "history": HISTORY}
     found = build(rewrite).run({"rewrite": question}, include_outputs_from={"rewrite"})
@@ -49,4 +49,4 @@ def main(rewrite: RewriteQuery) -> list[Document]:
 
 
 if __name__ == "__main__":
-    main(RewriteQuery(url=sys.argv[1]) if len(sys.argv) > 1 else RewriteQuery())
+    main(QueryRewriter(url=sys.argv[1]) if len(sys.argv) > 1 else QueryRewriter())

@@ -1,6 +1,6 @@
 """LangChain: a retriever that understands "When did he die?".
 
-pip install 'teo[langchain]'
+pip install 'teo-rewriter[langchain]'
 python examples/langchain_retriever.py                         # the embedded model
 python examples/langchain_retriever.py http://127.0.0.1:8000   # a running `teo serve`
 """

@@ -1,6 +1,6 @@
 """LlamaIndex: a query transform before any retriever or query engine.
 
-pip install 'teo[llama-index]'
+pip install 'teo-rewriter[llama-index]'
 python examples/llama_index_transform.py                         # the embedded model
 python examples/llama_index_transform.py http://127.0.0.1:8000   # a running `teo serve`
 """

@@ -1,6 +1,6 @@
 """Model Context Protocol: start `teo mcp` and call its tool, as an assistant would.
 
-pip install 'teo[mcp]'
+pip install 'teo-rewriter[mcp]'
 python examples/mcp_client.py                              # the embedded model
 python examples/mcp_client.py --url http://127.0.0.1:8000  # a running `teo serve`
 

@@ -1,6 +1,6 @@
 """The OpenAI client library against `teo serve`: the answer is the rewrite of the last message.
 
-pip install 'teo[serve,openai]'
+pip install 'teo-rewriter[serve]' openai
 teo serve &
 python examples/openai_client.py http://127.0.0.1:8000
 """

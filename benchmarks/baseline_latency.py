@@ -1,6 +1,6 @@
-"""How long a single dialogue takes the runnable peers and ours: same backbone, torch, float32, one thread, by turns.
+"""How long a single dialogue takes the baselines and ours: same backbone, torch, float32, one thread, by turns.
 
-    python benchmarks/peer_latency.py rewrite=data/rewrite task=data/task --out results/peers
+    python benchmarks/baseline_latency.py rewrite=data/rewrite task=data/task --out lab/results/baselines
 
 Every system does the work of a perfect one, whatever its weights are. `matrix` encodes the dialogue once and reads its
 matrix. `locate-fill` encodes it, then once more with the blanks of the reference, and generates what they hold.
@@ -19,25 +19,25 @@ from typing import Any
 
 import torch
 
-from peers import generate
+from baselines import generate
 from teo.alignment import derive_edits
 from teo.data import load_rows
 from teo.data.row import Row
 from teo.files import write_json
-from teo.layouts import Marker, stage1_source
+from teo.layouts import Marker, dialogue_source
 from teo.placement import placed_pieces
 from teo.provenance import git_commit, versions
-from teo.study.peers.locate_fill import LocateFillPeer
-from teo.study.peers.matrix import MatrixPeer
 from teo.training.backbones import load_base
+from teo_lab.baselines.locate_fill import LocateFillBaseline
+from teo_lab.baselines.matrix import MatrixBaseline
 
 System = Callable[[], Any]
 
 
-def systems(row: Row, matrix: MatrixPeer, filler: LocateFillPeer) -> dict[str, System]:
+def systems(row: Row, matrix: MatrixBaseline, filler: LocateFillBaseline) -> dict[str, System]:
     """Return the work of each system on a row."""
     model, codec = filler.backbone, filler.codec
-    source = codec.encode(stage1_source(row.dialogue))
+    source = codec.encode(dialogue_source(row.dialogue))
     placed = placed_pieces(derive_edits(row.dialogue.utterance, row.rewrite), row.dialogue.utterance)
     example = filler.prepare(row)
 
@@ -59,7 +59,7 @@ def systems(row: Row, matrix: MatrixPeer, filler: LocateFillPeer) -> dict[str, S
     }
 
 
-def measure(rows: Sequence[Row], matrix: MatrixPeer, filler: LocateFillPeer, rounds: int) -> dict[str, float]:
+def measure(rows: Sequence[Row], matrix: MatrixBaseline, filler: LocateFillBaseline, rounds: int) -> dict[str, float]:
     """Return the median milliseconds of each system; the systems take turns on every row."""
     seconds: dict[str, list[float]] = {}
     for number in range(rounds + 1):
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for latency.json")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    matrix, filler = MatrixPeer(*load_base(given.base)).eval(), LocateFillPeer(*load_base(given.base)).eval()
+    matrix, filler = MatrixBaseline(*load_base(given.base)).eval(), LocateFillBaseline(*load_base(given.base)).eval()
     result: dict[str, Any] = {"rows": given.rows, "rounds": given.rounds, "threads": 1, "median_ms": {}}
     for name, _, path in (text.partition("=") for text in given.data):
         rows = load_rows(name, path, "test", strict=False).rows[: given.rows]
