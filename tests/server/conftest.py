@@ -123,7 +123,7 @@ def server_process(
     command = [sys.executable, str(HERE / "fake_server.py"), str(port), str(workers), str(seconds), str(max_batch)]
     if files is not None:
         command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "bash", *command]
-    with tempfile.TemporaryFile("w+") as log:
+    with tempfile.TemporaryFile("a+") as log:
         process = subprocess.Popen(
             [*command, json.dumps(settings)],
             stderr=log,
@@ -146,9 +146,9 @@ def server_process(
 
 
 def read_lines(log: Any) -> list[dict[str, Any]]:
-    """The lines of a server's log, which are JSON."""
+    """The whole lines of a server's log, which are JSON; the server goes on writing at its end meanwhile."""
     log.seek(0)
-    return [json.loads(line) for line in log.read().splitlines()]
+    return [json.loads(line) for line in log.read().splitlines(keepends=True) if line.endswith("\n")]
 
 
 @pytest.fixture

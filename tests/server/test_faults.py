@@ -192,8 +192,12 @@ def test_a_stopped_worker_gets_no_request_and_is_replaced(
         for _ in range(6):
             assert httpx.get(f"{url}/health", timeout=5).status_code == 200
         assert until(lambda: victim not in workers_of(process.pid), 60), "and replaced"
-        ended = [line for line in process.read_log() if line["event"] == "worker-ended"]
-        assert [(line["pid"], line["hung"]) for line in ended] == [(victim, True)]
+        assert until(lambda: ended_workers(process)), "the line is written after the end"
+        assert [(line["pid"], line["hung"]) for line in ended_workers(process)] == [(victim, True)]
+
+
+def ended_workers(process: Any) -> list[Any]:
+    return [line for line in process.read_log() if line["event"] == "worker-ended"]
 
 
 def all_listen(pid: int, url: str) -> bool:

@@ -362,7 +362,7 @@ def test_a_model_that_gives_one_rewrite_says_so_and_the_answer_stays(open_page: 
     page = open_page(rewriter=OneOnly())
     page.click('[data-sample="curie"]')
     page.click("#more")
-    page.wait_for_selector("text=This model gives one rewrite only.")
+    page.wait_for_selector("text=This model gives only one rewrite.")
     assert page.is_visible("#text")
     assert page.is_hidden("#more")
 
