@@ -30,8 +30,8 @@ MARK_OF_FIXTURE = {
     "start_judging": "process",
 }
 """Every test that uses one of these fixtures gets its mark."""
-_HELPERS = ("git", "gcc", "ldconfig", "uname")
-"""Commands that libraries run for a moment: a commit, a shared library, a processor."""
+_HEAVY = ("python", "teo", "pip", "chrom", "ray", "node")
+"""What the names of processes start with that a quick test must not start; libraries run small ones (fc-list, git)."""
 _started: list[str] = []
 
 
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     """Note each process and each server; Python calls this for every event that it audits."""
-    if event == "subprocess.Popen" and Path(str(arguments[0])).name not in _HELPERS:
+    if event == "subprocess.Popen" and Path(str(arguments[0])).name.startswith(_HEAVY):
         _started.append(f"the process {arguments[0]}")
     elif event in {"os.fork", "os.forkpty"}:
         _started.append("a process by fork")
