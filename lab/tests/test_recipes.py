@@ -14,11 +14,11 @@ from teo_lab.rows.build import build_rows
 from teo_lab.rows.settings import RowsRecipe
 
 SHIPPED = CONFIGS / "shipped"
-ROWS = [CONFIGS / "everyday.toml", SHIPPED / "rows.toml"]
+ROWS = [CONFIGS / "everyday.toml", SHIPPED / "rows.toml", SHIPPED / "clean-rows.toml"]
 
 
 def test_every_file_is_of_a_known_kind() -> None:
-    known = {*ROWS, SHIPPED / "default.toml", SHIPPED / "pretrain.toml"}
+    known = {*ROWS, SHIPPED / "default.toml", SHIPPED / "clean.toml", SHIPPED / "pretrain.toml"}
     found = {path for path in CONFIGS.rglob("*.toml") if path.parent.name != "paper"}
     assert found == known
     assert all(path.read_text(encoding="utf-8").startswith("# ") for path in found), "the first line says what it is"
@@ -29,15 +29,25 @@ def test_a_recipe_of_rows_is_valid(path: Path) -> None:
     assert all(data.name in READERS for data in read_settings(path, RowsRecipe).data)
 
 
-def test_the_shipped_model_learns_the_rows_of_its_recipe() -> None:
-    config, recipe = read_config(SHIPPED / "default.toml"), read_settings(SHIPPED / "rows.toml", RowsRecipe)
+@pytest.mark.parametrize(("model", "rows_file"), [("default", "rows"), ("clean", "clean-rows")])
+def test_a_model_learns_the_rows_of_its_recipe(model: str, rows_file: str) -> None:
+    config = read_config(SHIPPED / f"{model}.toml")
+    recipe = read_settings(SHIPPED / f"{rows_file}.toml", RowsRecipe)
     *datasets, rows = config.data
-    assert (rows.name, rows.path, rows.train, rows.dev) == ("jsonl", "runs/rows.jsonl", "all", "")
+    assert (rows.name, rows.path, rows.train, rows.dev) == ("jsonl", f"runs/{rows_file}.jsonl", "all", "")
     assert [(data.name, data.path, data.options) for data in datasets] == [
         (data.name, data.path, data.options) for data in recipe.data
     ], "the datasets that are trained on lend rewrites and histories"
     assert config.one_source, "the rows can be encoded beforehand"
-    assert (config.output, config.model.base) == ("runs/default", "teo-base")
+    assert (config.output, config.model.base) == (f"runs/{model}", "teo-base")
+
+
+def test_the_clean_model_learns_no_rows_without_a_free_licence() -> None:
+    config, recipe = read_config(SHIPPED / "clean.toml"), read_settings(SHIPPED / "clean-rows.toml", RowsRecipe)
+    assert {data.name for data in config.data} == {"task", "canard", "followup", "jsonl"}
+    assert set(recipe.openings) == {"own", "free"}, "no turns of corpora or requests"
+    assert not (recipe.mudoco or recipe.labels or recipe.requests_zh)
+    assert set(recipe.request_sources) == {"clinc150", "hwu64", "snips", "banking77"}
 
 
 def test_the_recipe_of_pretraining_is_valid() -> None:

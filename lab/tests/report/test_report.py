@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from judged_files import make_lines, write_lines
 from teo.errors import InputError
-from teo.evaluation.storing import read_right
+from teo_lab.reproduce.stored_rows import read_right
 from teo_lab.cli.report import report
 from teo_lab.judging.items import draw_study
 from teo_lab.judging.report import report_study

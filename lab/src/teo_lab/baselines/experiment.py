@@ -19,7 +19,7 @@ from teo.data.row import Row
 from teo.errors import ConfigError, InputError
 from teo.evaluation.evaluate import Request
 from teo.evaluation.markdown import percent, table
-from teo.evaluation.storing import store
+from teo_lab.reproduce.stored_rows import store
 from teo.files import write_json, write_text
 from teo.training.settings import build, lay_over
 from teo_lab.baselines.evaluate import evaluate_baseline

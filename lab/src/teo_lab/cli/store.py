@@ -20,7 +20,7 @@ def store(
 
     Example: teo-lab store lab/results/default runs/task-test
     """
-    from teo.evaluation.storing import store as store_run
+    from teo_lab.reproduce.stored_rows import store as store_run
 
     for run in runs:
         typer.echo(str(store_run(folder, run)))

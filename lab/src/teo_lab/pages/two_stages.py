@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teo.evaluation.markdown import percent, plain
-from teo.evaluation.storing import read_operations_right, read_right
+from teo_lab.reproduce.stored_rows import read_operations_right, read_right
 from teo_lab.reproduce.experiments import DATASETS, DIRECT, TEO, Run
 
 PAGES: Mapping[str, str] = {

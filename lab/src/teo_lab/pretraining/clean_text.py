@@ -2,7 +2,7 @@
 
 The corpora come with a page that names every source, its licence, and the clean line ranges of older files
 (`CLEAN.md` beside them). Long paragraphs are cut at sentence ends, so that several fit into a window. A share of the
-Chinese dialogues comes in Traditional characters too, converted by OpenCC (extra package `opencc`).
+Chinese dialogues comes in Traditional characters too, converted by OpenCC (the package `opencc`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from teo.errors import DataError, MissingExtraError
+from teo.errors import DataError
 from teo.files import open_text, write_jsonl
 from teo_lab.rows.choices import Language
 from teo_lab.rows.dialogues import hand_written_rows
+from teo_lab.rows.traditional import open_converters
 
 Turns = list[str]
 
@@ -39,7 +40,6 @@ SPOKEN = {
 _NOVELS = ("standardebooks", "shjwudp/shu")
 _TRADITIONAL = {"zh_talk": 0.06, "zh_smile": 0.06, "own_zh": 0.14, "zh_woz": 0.2}
 """Share of each shard's dialogues that come in Traditional characters too."""
-_REGIONS = {"s2tw": 4, "s2twp": 2, "s2hk": 2, "s2t": 1}
 _ENDS = ("。", "！", "？", "；", ". ", "? ", "! ", "; ")
 
 logger = logging.getLogger(__name__)
@@ -97,14 +97,10 @@ def _read_clean(file: Path, language: Language) -> tuple[list[Turns], list[Turns
 
 
 def _traditional(shards: dict[str, list[Turns]], rng: random.Random) -> Iterator[Turns]:
-    try:
-        import opencc  # type: ignore[import-not-found]
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("writing Traditional characters", "opencc", "train") from error
-    converters: list[Callable[[str], str]] = [opencc.OpenCC(name).convert for name in _REGIONS]
+    draw_converter = open_converters()
     for name, share in _TRADITIONAL.items():
         for turns in rng.sample(shards[name], int(share * len(shards[name]))):
-            convert = rng.choices(converters, list(_REGIONS.values()))[0]
+            convert = draw_converter(rng)
             yield [convert(turn) for turn in turns]
 
 

@@ -17,7 +17,7 @@ from teo.edits import EditScript
 from teo.errors import InputError
 from teo.evaluation.analysis import operations_match
 from teo.evaluation.predict import SETTINGS, PredictedRow
-from teo.evaluation.storing import ROWS
+from teo_lab.reproduce.stored_rows import ROWS
 from teo.files import read_finished_lines
 from teo.metrics.base import ScoredExample
 from teo.metrics.breakdown import kind_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from teo.data.stats import dataset_stats
 from teo.evaluation.markdown import percent, plain, table
-from teo.evaluation.storing import read_operations_right, read_right
+from teo_lab.reproduce.stored_rows import read_operations_right, read_right
 from teo.units import is_exact_match
 from teo_lab.reproduce.cases import EXAMPLES
 from teo_lab.reproduce.experiments import (

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from teo.data import load_rows
 from teo.errors import ConfigError, InputError
-from teo.evaluation.storing import store
+from teo_lab.reproduce.stored_rows import store
 from teo.files import write_json
 from teo.training.config import TrainConfig, read_config
 from teo.training.record import RECORD, GroupResult, flatten, require_same

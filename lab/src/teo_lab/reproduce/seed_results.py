@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from teo.errors import InputError
-from teo.evaluation.storing import read_right
+from teo_lab.reproduce.stored_rows import read_right
 from teo.metrics.base import FloatArray, Interval
 from teo.metrics.exact_match import ExactMatch
 from teo.metrics.significance import Difference, bootstrap_intervals, compare_paired

@@ -25,6 +25,7 @@ from teo_lab.rows.mudoco import mudoco_rows
 from teo_lab.rows.requests import Request, read_requests
 from teo_lab.rows.settings import RowsRecipe
 from teo_lab.rows.switches import History, reaction_rows, row_histories, switch_rows
+from teo_lab.rows.variations import polite_rows, traditional_rows, unrelated_rows
 
 OWN = "own"
 """Instead of a path: the answers, or the sampled rows, of lab/rows."""
@@ -56,6 +57,9 @@ def make_rows(recipe: RowsRecipe, rows: Sequence[Row] = ()) -> list[Row]:
     for kind, added in _kinds(recipe, rows):
         logger.info("%d rows of %s", len(added), kind)
         made += added
+    for kind, added in _variations(recipe, [*rows, *made]):
+        logger.info("%d rows of %s", len(added), kind)
+        made += added
     return made
 
 
@@ -70,7 +74,16 @@ def _kinds(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[str, list[
     if recipe.labels:
         yield "labels", _draw_labels(Path(recipe.labels), recipe.labels_rows, recipe.seed)
     if recipe.sampled:
-        yield "sampled", list(read_sampled(_find(recipe.sampled, "sampled")))
+        yield "sampled", list(read_sampled(_find(recipe.sampled, "sampled"), recipe.openings))
+
+
+def _variations(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield copies of rows with a difference that should not matter."""
+    makers = {"unrelated": unrelated_rows, "polite": polite_rows, "traditional": traditional_rows}
+    for kind, make in makers.items():
+        share = getattr(recipe, kind)
+        if share:
+            yield kind, list(make(rows, share, recipe.seed))
 
 
 def _written_kinds(recipe: RowsRecipe) -> Iterator[tuple[str, list[Row]]]:
@@ -95,7 +108,7 @@ def _request_kinds(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[st
     counts: dict[Language, int] = {"en": recipe.requests_en, "zh": recipe.requests_zh}
     for language, count in counts.items():
         if count or recipe.switches:
-            requests[language] = read_requests(Path(recipe.requests), language)
+            requests[language] = read_requests(Path(recipe.requests), language, recipe.request_sources)
         if count:
             yield f"requests-{language}", list(request_rows(requests[language], language, count, recipe.seed))
     if recipe.switches or recipe.reactions:

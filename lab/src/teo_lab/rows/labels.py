@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -88,10 +88,11 @@ def read_labels(path: Path, limits: LabelLimits | None = None) -> Iterator[Row]:
                 yield _row(number, label)
 
 
-def read_sampled(path: Path) -> Iterator[Row]:
-    """Yield all rows that a teacher sampled: they were screened when they were written."""
-    for number, label in enumerate(_read(path, _TEXTS), 1):
-        yield _row(number, label, "sampled")
+def read_sampled(path: Path, openings: Collection[str] = ()) -> Iterator[Row]:
+    """Yield the rows that a teacher sampled, which were screened when they were written: all, or of some openings."""
+    for number, label in enumerate(_read(path, _TEXTS | {"opening"} if openings else _TEXTS), 1):
+        if not openings or label["opening"] in openings:
+            yield _row(number, label, "sampled")
 
 
 def _row(number: int, label: Mapping[str, Any], kind: str = "label") -> Row:

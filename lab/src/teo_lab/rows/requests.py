@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,8 +80,11 @@ def is_self_contained(text: str, language: Language) -> bool:
     return len(text) >= 5 and not _CONTEXT_ZH.search(text) and not _CHATTER_ZH.search(text)
 
 
-def read_requests(folder: Path, language: Language) -> list[Request]:
-    """Return the requests of a language that stand alone, without the marks that Chinese ones end in."""
+def read_requests(folder: Path, language: Language, sources: Collection[str] = ()) -> list[Request]:
+    """Return the requests of a language that stand alone, without the marks that Chinese ones end in.
+
+    With `sources`, only those of these sources are returned.
+    """
     path = folder / f"{language}.jsonl.xz"
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected requests as JSON lines packed with xz")
@@ -93,7 +96,7 @@ def read_requests(folder: Path, language: Language) -> list[Request]:
             except (json.JSONDecodeError, KeyError, TypeError):
                 expected = "text, source, intent and slots (name, start, end, value)"
                 raise DataError(f"{path}:{number}: expected {expected}, found {line.strip()[:60]!r}") from None
-            if is_self_contained(request.text, language):
+            if is_self_contained(request.text, language) and (not sources or request.source in sources):
                 requests.append(request)
     return requests
 

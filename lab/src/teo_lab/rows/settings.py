@@ -41,6 +41,8 @@ class RowsRecipe:
     """English follow-ups made from requests."""
     requests_zh: NotNegative = 0
     """Chinese follow-ups made from requests."""
+    request_sources: tuple[str, ...] = ()
+    """Take only requests of these sources, such as "clinc150"; all of them if empty."""
     switches: NotNegative = 0
     """Complete requests after unrelated dialogues, which stay unchanged; both languages together."""
     reactions: NotNegative = 0
@@ -59,6 +61,15 @@ class RowsRecipe:
     sampled: str = ""
     """JSONL file of rows that a teacher sampled (`teo-lab teacher`), packed with xz or not; all of them are taken;
     "own" for those of lab/rows."""
+    openings: tuple[str, ...] = ()
+    """Take only sampled rows whose field `opening` is one of these, such as "own" and "free"; all of them if empty."""
+    unrelated: Probability = 0.0
+    """Share of all rows, those of the datasets too, that come again after one to three turns of another dialogue."""
+    polite: Probability = 0.0
+    """Share of all rows, those of the datasets too, that come again with polite words around the utterance."""
+    traditional: Probability = 0.0
+    """Share of the Chinese rows, those of the datasets too, that come again in Traditional characters (needs the
+    package opencc)."""
     seed: int = 0
     """Seed of all drawing."""
 

@@ -1,0 +1,97 @@
+"""Copies of rows with a difference that should not matter: what changes, what stays, and who draws."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from request_files import write_requests
+from teo.data.row import Row
+from teo.dialogue import Dialogue
+from teo.errors import InputError
+from teo_lab.rows.build import make_rows
+from teo_lab.rows.labels import read_sampled
+from teo_lab.rows.requests import read_requests
+from teo_lab.rows.settings import RowsRecipe
+from teo_lab.rows.variations import polite_rows, traditional_rows, unrelated_rows
+
+DUNE = Row("a", Dialogue(("Who wrote Dune?", "Frank Herbert."), "When did he die?"), "When did Frank Herbert die?")
+TEA = Row("b", Dialogue(("Do you like tea?",), "Why"), "Why do you like tea?")
+RAIN = Row("c", Dialogue(("Is it raining?",), "Thanks."), "Thanks.")
+JAY = Row("d", Dialogue(("周杰伦是谁", "歌手"), "他多大了"), "周杰伦多大了")
+CITY = Row("e", Dialogue(("北京天气怎么样", "晴"), "上海呢"), "上海天气怎么样")
+ROWS = [DUNE, TEA, RAIN, JAY, CITY]
+
+
+def test_unrelated_turns_come_in_front_and_change_nothing_else() -> None:
+    rows = [Row(f"{row.id}{k}", row.dialogue, row.rewrite) for row in ROWS for k in range(40)]
+    made = list(unrelated_rows(rows, 1.0))
+    added = set()
+    for row in made:
+        source = next(one for one in ROWS if row.id.removeprefix("unrelated:").rstrip("0123456789") == one.id)
+        assert (row.dialogue.utterance, row.rewrite) == (source.dialogue.utterance, source.rewrite)
+        count = len(row.dialogue.history) - len(source.dialogue.history)
+        assert row.dialogue.history[count:] == source.dialogue.history
+        added.add(count)
+        turns = "".join(row.dialogue.history[:count])
+        assert source.rewrite not in row.dialogue.history[:count], "the answer is not given away"
+        assert turns.isascii() == source.rewrite.isascii(), "the same language"
+    assert added == {1, 2, 3}
+
+
+def test_polite_words_stand_in_utterance_and_rewrite() -> None:
+    rows = [Row(f"{row.id}{k}", row.dialogue, row.rewrite) for row in ROWS for k in range(400)]
+    made = list(polite_rows(rows, 1.0))
+    assert not any(row.id.startswith("polite:b") for row in made), "utterance and rewrite end differently"
+    texts = {row.dialogue.utterance for row in made}
+    assert "Thanks. When did he die?" in texts
+    assert "When did he die, please?" in texts
+    assert "请问他多大了" in texts
+    for row in made:
+        source = next(one for one in ROWS if row.id.removeprefix("polite:").rstrip("0123456789") == one.id)
+        assert row.dialogue.history == source.dialogue.history
+        assert row.is_complete == source.is_complete
+        left = row.dialogue.utterance.replace(source.dialogue.utterance.rstrip("?."), "", 1)
+        assert left == row.rewrite.replace(source.rewrite.rstrip("?."), "", 1), "the same words are added to both"
+
+
+def test_a_row_draws_for_itself() -> None:
+    alone = list(polite_rows([DUNE], 1.0, seed=3))
+    assert alone[0] in list(polite_rows([JAY, RAIN, DUNE], 1.0, seed=3))
+    assert list(polite_rows(ROWS, 0.0)) == []
+
+
+def test_traditional_characters() -> None:
+    pytest.importorskip("opencc", reason="the package opencc is not installed")
+    (made,) = traditional_rows([DUNE, CITY], 1.0)
+    assert (made.id, made.rewrite, made.dialogue.utterance) == ("traditional:e", "上海天氣怎麼樣", "上海呢")
+
+
+def test_traditional_characters_name_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opencc", None)
+    with pytest.raises(InputError, match="pip install opencc"):
+        list(traditional_rows([CITY], 1.0))
+
+
+def test_a_recipe_varies_the_rows_of_datasets_and_its_own() -> None:
+    made = make_rows(RowsRecipe(counting_zh=30, unrelated=1.0, polite=1.0), [DUNE, JAY])
+    kinds = {row.id.split(":")[0].split("-")[0] for row in made}
+    assert kinds == {"counting", "unrelated", "polite"}
+    assert "polite:a" in {row.id for row in made}
+    assert any(row.id.startswith("unrelated:counting-zh") for row in made)
+
+
+def test_sampled_rows_by_opening_and_requests_by_source(tmp_path: Path) -> None:
+    path = tmp_path / "sampled.jsonl"
+    line = '{{"history": ["Hi."], "utterance": "{0}", "rewrite": "{0}", "opening": "{0}"}}\n'
+    path.write_text("".join(line.format(opening) for opening in ("own", "corpus", "free")), encoding="utf-8")
+    assert [row.rewrite for row in read_sampled(path, ("own", "free"))] == ["own", "free"]
+    assert len(list(read_sampled(path))) == 3
+    write_requests(tmp_path)
+    everything = read_requests(tmp_path, "en")
+    sources = {request.source for request in everything}
+    chosen = sorted(sources)[0]
+    assert read_requests(tmp_path, "en", (chosen,)) == [one for one in everything if one.source == chosen]
+    assert read_requests(tmp_path, "en", ("nowhere",)) == []
