@@ -1,26 +1,34 @@
 """What Markdown in an assistant's answer costs: rows that are right as plain text, and right with the answer marked.
 
-    python benchmarks/markdown.py [--model MODEL] [--prefer NAME] [--marked N]
+    python benchmarks/markdown.py [--held] [--model MODEL] [--prefer NAME] [--marked N] [--out FILE]
 
-Of the development dialogues of benchmarks/everyday, those count whose rewrite is right and takes words from an answer
-of the assistant. There these words are made bold, a link, and so on. A sentence before a list costs something, too,
-though it is plain. Then N dialogues are marked in all ways by turns, and every rewrite that the model proposes for
-them, at any confidence, is searched for marks.
+Of the development dialogues of benchmarks/everyday (or the held-out ones), those count whose rewrite is right and takes
+words from an answer of the assistant. There these words are made bold, a link, and so on. A sentence before a list
+costs something, too, though it is plain. Then N dialogues are marked in all ways by turns, and every rewrite that the
+model proposes for them, at any confidence, is searched for marks. Last come the README's first examples, answered as a
+chat assistant would.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
-from everyday import LANGUAGES, read_dialogues
+from everyday import FOLDER, LANGUAGES, read_dialogues
 from teo.data.row import Row
 from teo.decision import PREFER, Prefer
+from teo.dialogue import Dialogue
 from teo.evaluation.markdown import plain_table
+from teo.files import write_json
 from teo.metrics.meaning import grade
+from teo.plain_text import read_history
+from teo.provenance import git_commit, versions
 from teo.result import Rewrite
 from teo.rewriter import Rewriter
 from teo.units import holds_cjk, unit_texts
@@ -74,8 +82,26 @@ FORMS: Mapping[str, Callable[[Row, Words], Row]] = {
     "table": lambda row, words: words.mark(row, "", "", as_table),
 }
 """A row with the words marked, by the name of the form."""
-MARKS = re.compile(r"\*\*|__|~~|`|\]\(|https?:|</?[a-z]+>|&[a-z]+;|^#+ |\|")
+MARKS = re.compile(r"[*`|\]]|__|~~|https?:|</?[a-z]+>|&[a-z]+;|^#+ |\n")
 """What no rewrite may have."""
+ANSWERED = (
+    (
+        ("Who wrote Dune?", "Sure! **Dune** was written by **Frank Herbert** (1920–1986)."),
+        "When was he born?",
+        "When was Frank Herbert born?",
+    ),
+    (
+        (
+            "Who wrote Dune?",
+            "## Dune\n\n*Dune* (1965) is a novel by **[Frank Herbert](https://en.wikipedia.org/wiki/Frank_Herbert)**.\n\n"
+            "- **Genre:** science fiction\n- **Series:** six books",
+        ),
+        "When was he born?",
+        "When was Frank Herbert born?",
+    ),
+    (("谁唱的青花瓷", "《**青花瓷**》是**周杰伦**唱的。"), "他还唱过什么歌", "周杰伦还唱过什么歌"),
+)
+"""The README's first examples, answered as a chat assistant would: history, utterance, rewrite."""
 
 
 def find_words(row: Row, result: Rewrite) -> Words | None:
@@ -104,31 +130,46 @@ def _least(phrase: str) -> int:
     return 2 if holds_cjk(phrase) else 4
 
 
-def measure(rewriter: Rewriter, rows: Sequence[Row], prefer: Prefer | None) -> dict[str, list[bool]]:
-    """Return for each form which rows are right, of those that are right as plain text by an answer's words."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one form of the rows that are right as plain text."""
+
+    right: Sequence[bool]
+    read_as_plain: int
+    """Rows of which the model reads exactly what it reads of the plain ones."""
+
+
+def measure(rewriter: Rewriter, rows: Sequence[Row], prefer: Prefer | None) -> dict[str, Outcome]:
+    """Return what became of each form, of the rows that are right as plain text by an answer's words."""
     results = rewriter.rewrite_many([row.dialogue for row in rows], prefer=prefer)
     chosen = [
         (row, words)
         for row, result in zip(rows, results, strict=True)
         if result.changed and grade(row, result.rewrite) == "right" and (words := find_words(row, result)) is not None
     ]
-    right = {}
+    outcomes = {}
     for name, mark in FORMS.items():
         marked = [mark(row, words).dialogue for row, words in chosen]
         answers = rewriter.rewrite_many(marked, prefer=prefer)
-        right[name] = [grade(row, answer.rewrite) == "right" for (row, _), answer in zip(chosen, answers, strict=True)]
-    return right
+        right = [grade(row, answer.rewrite) == "right" for (row, _), answer in zip(chosen, answers, strict=True)]
+        same = [
+            read_history(dialogue) == read_history(row.dialogue)
+            for (row, _), dialogue in zip(chosen, marked, strict=True)
+        ]
+        outcomes[name] = Outcome(right, sum(same))
+    return outcomes
 
 
 def mark_dialogues(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the dialogues with their last answer marked, each in every form in turn."""
-    for name in FORMS:
-        if name != "plain":
-            for row in rows:
-                if row.dialogue.history:
-                    text = row.dialogue.history[-1].rstrip(".!?。！？")
-                    start = text.find(" ") + 1 if not holds_cjk(text) else 0
-                    yield FORMS[name](row, Words(len(row.dialogue.history) - 1, start, len(text)))
+    """Yield the dialogues with their last answer marked, each in another form than the one before, then again."""
+    names = [name for name in FORMS if name != "plain"]
+    told = [row for row in rows if row.dialogue.history]
+    for shift in range(len(names)):
+        for number, row in enumerate(told):
+            text = row.dialogue.history[-1].rstrip(".!?。！？")
+            start = text.find(" ") + 1 if not holds_cjk(text) else 0
+            form = FORMS[names[(number + shift) % len(names)]]
+            yield form(row, Words(len(row.dialogue.history) - 1, start, len(text)))
 
 
 def find_marks(rewriter: Rewriter, rows: Sequence[Row]) -> list[str]:
@@ -141,27 +182,58 @@ def find_marks(rewriter: Rewriter, rows: Sequence[Row]) -> list[str]:
     ]
 
 
+def answer_examples(rewriter: Rewriter) -> list[dict[str, Any]]:
+    """Return the rewrites of the README's first examples, answered in Markdown."""
+    results = rewriter.rewrite_many([Dialogue(history, utterance) for history, utterance, _ in ANSWERED])
+    return [
+        {
+            "answer": history[-1],
+            "utterance": utterance,
+            "rewrite": result.rewrite,
+            "confidence": result.confidence,
+            "right": result.rewrite == expected,
+        }
+        for (history, utterance, expected), result in zip(ANSWERED, results, strict=True)
+    ]
+
+
 def main() -> None:
-    """Print the table of forms and the rewrites that have marks."""
+    """Print the table of forms, the rewrites that have marks, and the examples; store them if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--held", action="store_true", help="the dialogues held out of those written for training")
     parser.add_argument("--model", help="a model folder; the embedded model without it")
     parser.add_argument("--prefer", choices=PREFER, help="a named threshold")
     parser.add_argument("--marked", type=int, default=500, help="dialogues whose rewrites are searched for marks")
+    parser.add_argument("--out", type=Path, help="a JSON file for the result")
     options = parser.parse_args()
+    part = "held" if options.held else "dev"
     rewriter = Rewriter.from_pretrained(options.model)
-    table, every = [], []
+    result: dict[str, Any] = {"model": rewriter.name, "variant": rewriter.variant, "prefer": options.prefer}
+    result |= {"files": {}, "languages": {}}
+    table: list[list[Any]] = []
+    marked: list[Row] = []
     for language in LANGUAGES:
-        rows = read_dialogues("dev", language)
-        right = measure(rewriter, rows, options.prefer)
-        table.append([f"{language}, right of {len(right['plain'])}", *(sum(found) for found in right.values())])
-        every.append(mark_dialogues(rows))
+        path = FOLDER / part / f"{language}.jsonl"
+        result["files"][f"{part}/{language}.jsonl"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        rows = read_dialogues(part, language)
+        outcomes = measure(rewriter, rows, options.prefer)
+        counts = {name: sum(outcome.right) for name, outcome in outcomes.items()}
+        result["languages"][language] = {
+            "rows": len(rows),
+            "right": counts,
+            "read_as_plain": {name: outcome.read_as_plain for name, outcome in outcomes.items()},
+        }
+        table.append([f"{language}, right of {counts['plain']}", *counts.values()])
+        marked += islice(mark_dialogues(rows), options.marked // len(LANGUAGES))
     print(plain_table(["", *FORMS], table))
-    share = options.marked // len(every)
-    marked = [row for rows in every for row in islice(rows, share)]
     found = find_marks(rewriter, marked)
-    print(f"\n{len(found)} of {len(marked)} rewrites of marked dialogues have a mark")
-    for text in found:
-        print(f"  {text}")
+    print(f"\n{len(found)} of {len(marked)} rewrites of marked dialogues have a mark", *found, sep="\n  ")
+    result["marked"] = {"dialogues": len(marked), "rewrites_with_marks": found}
+    result["examples"] = answer_examples(rewriter)
+    for example in result["examples"]:
+        print(f"{example['confidence']:.4f}  {example['rewrite']}")
+    if options.out is not None:
+        write_json(options.out, {**result, "versions": versions(["numpy", "onnxruntime"]), "commit": git_commit()})
 
 
 if __name__ == "__main__":

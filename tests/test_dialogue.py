@@ -98,6 +98,8 @@ def test_turns_become_an_immutable_dialogue() -> None:
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "black"}]},
                 {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}], "refusal": "no"},
                 {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]},
+                {"role": "assistant", "tool_calls": [{"id": "1"}]},
+                {"role": "assistant", "refusal": "no"},
                 {"role": "assistant", "content": []},
                 {"role": "user", "content": None},
                 {"role": "user", "content": " \n"},
@@ -110,6 +112,7 @@ def test_turns_become_an_immutable_dialogue() -> None:
             [
                 {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]},
                 {"type": "reasoning", "summary": []},
+                {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]},
                 {"type": "function_call", "name": "f", "call_id": "1", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": "1", "output": "42"},
                 {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]},
@@ -149,7 +152,19 @@ def test_messages(messages: list[dict[str, object]], expected: Dialogue, reason:
         ({"messages": "hi"}, "messages: expected a list of chat messages"),
         ({"messages": ["hi"]}, r"messages\[0\]: expected an object with role and content"),
         ({"messages": [{"content": "hi"}]}, r"messages\[0\]\.role: expected a string"),
+        (
+            {"messages": [{"role": "user", "content": None}]},
+            r"messages\[0\]\.content: expected a string, found nothing",
+        ),
         ({"messages": [{"role": "user"}]}, r"messages\[0\]\.content: expected a string, found nothing"),
+        (
+            {"messages": [{"role": "model", "parts": [{"text": "x"}]}, {"role": "user", "content": "x"}]},
+            r"messages\[0\]\.content: missing; found role, parts; a message is",
+        ),
+        (
+            {"messages": [{"type": "human", "data": {"content": "x"}}, {"role": "user", "content": "x"}]},
+            r"messages\[0\]\.content: missing; found type, data; a message is",
+        ),
         ({"messages": [{"role": "user", "content": [3]}]}, r"messages\[0\]\.content\[0\]: expected an object"),
         (
             {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
@@ -217,6 +232,11 @@ class Part:
 
 
 @dataclass
+class Speaker:
+    role: str
+
+
+@dataclass
 class Message:
     content: object
     role: str | None = None
@@ -237,6 +257,8 @@ def test_objects_are_read_like_dictionaries() -> None:
     )
     with pytest.raises(InputError, match=r"messages\[0\]: expected an object with role and content, found a object"):
         Dialogue.from_messages([object()])
+    with pytest.raises(InputError, match=r"messages\[0\]: expected an object with role and content, found a Speaker"):
+        Dialogue.from_messages([Speaker("user"), *messages])
     with pytest.raises(InputError, match=r"messages\[0\].content: expected a string, found a Part"):
         Dialogue.from_messages([Message(Part("text", "x"), role="user")])
 

@@ -48,14 +48,21 @@ def test_other_lines_are_refused(line: bytes, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("first", "found"),
-    [(b"[\r", "a JSON array"), (b" [{", "a JSON array"), (b"\xef\xbb\xbf{ ", "pretty-printed JSON")],
+    [
+        (b"[\r", "a JSON array"),
+        (b" [{", "a JSON array"),
+        (b'[{"history": [], "utterance": "x"},', "a JSON array"),
+        (b"\xef\xbb\xbf{ ", "pretty-printed JSON"),
+        (b'{"history": [', "pretty-printed JSON"),
+        (b'{"id": 1,', "pretty-printed JSON"),
+    ],
 )
 def test_a_document_on_several_lines_is_named(first: bytes, found: str) -> None:
     with pytest.raises(InputError, match=rf"expected JSON lines \(JSONL\), .*; found {found}; jq"):
         require_lines(first)
 
 
-@pytest.mark.parametrize("first", [b"{}", b'{"a": 1}', b"nonsense", b"[1]", b""])
+@pytest.mark.parametrize("first", [b"{}", b'{"a": 1}', b"nonsense", b"[1]", b"", b"a,", b'{"a": 1'])
 def test_any_other_first_line_is_a_line(first: bytes) -> None:
     require_lines(first)
 

@@ -22,7 +22,10 @@ _SPEAKERS = ("user", "assistant")
 """The roles whose messages are turns."""
 _TEXT_PARTS = (None, "text", "input_text", "output_text")
 """The types of the parts of a message that are text, in either form of the chat interfaces."""
-_ROW = '{"history": [...], "utterance": "..."} or {"messages": [...]}'
+_WORDLESS = ("tool_calls", "function_call", "refusal", "audio")
+"""Keys of messages that may have no content."""
+_MESSAGE = '{"role": "user", "content": "..."}'
+ROW = '{"history": [...], "utterance": "..."} or {"messages": [...]}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class Dialogue:
 
         The last message is the utterance and must be the user's. What users and assistants said before it are the
         turns. A message without text (a picture, a call, a refusal) is no turn. Instructions (system, developer) and
-        what tools gave back are left out unread: nobody in the dialogue said them.
+        what tools gave back are left out unread: nobody in the dialogue said them. A message whose text has another
+        name than `content` is an error that names its keys.
         """
         if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
             raise InputError(f"messages: expected a list of chat messages, found {kind_of(messages)}")
@@ -94,16 +98,16 @@ class Dialogue:
                 raise InputError("messages: expected either messages or history and utterance, found both")
             return cls.from_messages(row["messages"])
         if "utterance" not in row:
-            raise InputError(f"utterance: missing; found {_name_keys(row)}; a row is {_ROW}")
+            raise InputError(f"utterance: missing; found {name_keys(row)}; a row is {ROW}")
         _require_text(row["utterance"], "utterance")
         if "history" not in row:
             raise InputError(
-                f"history: missing; found {_name_keys(row)}; a row is {_ROW}, with an empty history if nothing was said"
+                f"history: missing; found {name_keys(row)}; a row is {ROW}, with an empty history if nothing was said"
             )
         return cls.from_turns(row["history"], row["utterance"])
 
 
-def _name_keys(row: Mapping[Any, Any]) -> str:
+def name_keys(row: Mapping[Any, Any]) -> str:
     """Return the keys of a row as an error shows them."""
     keys = [str(key)[:40] for key in row]
     return ", ".join(keys[:8] + ["..."] * (len(keys) > 8)) or "no keys"
@@ -114,7 +118,8 @@ def _read_role(message: object, path: str) -> str:
     role, kind = _field(message, "role"), _field(message, "type")
     if role is None and isinstance(kind, str):  # LangChain's messages, and the calls among OpenAI's responses
         role = kind.lower().removesuffix("messagechunk")
-        if role not in CHAT_ROLES and kind != "message" and _field(message, "content") is None:
+        silent = kind == "reasoning" or _field(message, "content") is None
+        if role not in CHAT_ROLES and kind != "message" and silent:
             return "tool"
     if role is None and not isinstance(message, Mapping):
         raise InputError(f"{path}: expected an object with role and content, found {kind_of(message)}")
@@ -123,7 +128,7 @@ def _read_role(message: object, path: str) -> str:
         raise InputError(f"{path}.role: expected a string such as 'user', found {kind_of(role)}")
     known = CHAT_ROLES.get(role.strip().lower())
     if known is None:
-        raise InputError(f"{path}.role: expected {', '.join(CHAT_ROLES)}; found '{role}'")
+        raise InputError(f"{path}.role: expected {', '.join(CHAT_ROLES)}; found '{role[:40]}'")
     return known
 
 
@@ -131,6 +136,7 @@ def _read_content(message: object, path: str) -> str:
     """Return the text of one chat message; nothing if it has none."""
     content = _field(message, "content")
     if content is None:
+        _require_content(message, path)
         content = _field(message, "texts") or ""  # Haystack
     if isinstance(content, str):
         return content
@@ -142,6 +148,15 @@ def _read_content(message: object, path: str) -> str:
         joined_by = " " if text and read and not text[-1].isspace() and not read[0].isspace() else ""
         text += joined_by + read
     return text
+
+
+def _require_content(message: object, path: str) -> None:
+    """Raise if a message has its text under another name: it must not pass for a message without text."""
+    if isinstance(message, Mapping):
+        if not any(key in message for key in ("content", *_WORDLESS)):
+            raise InputError(f"{path}.content: missing; found {name_keys(message)}; a message is {_MESSAGE}")
+    elif not hasattr(message, "content") and not hasattr(message, "texts"):
+        raise InputError(f"{path}: expected an object with role and content, found {kind_of(message)}")
 
 
 def _read_last(message: object, path: str) -> str:

@@ -1,7 +1,7 @@
 """HTML in what an assistant wrote: entities as their characters, and text without tags and comments.
 
-The tags of HTML go, and those of any other name that is opened and closed. `<3`, `List<String>` and `<your name>` stay.
-Every step takes time in proportion to the text.
+The tags of HTML go, and those of any other name that is opened and closed. `<3`, `a<b>c`, `List<String>` and
+`<your name>` stay. Every step takes time in proportion to the text.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _INLINE = re.compile(
     "a|abbr|b|bdi|bdo|big|cite|code|del|dfn|em|font|i|img|ins|kbd|mark|q|rp|rt|ruby|s|samp|small|span|strike|strong|"
     "sub|sup|tt|u|wbr"
 )
+_COMPARISON = re.compile(r"[A-Za-z0-9]<[a-z]>[A-Za-z0-9]", re.ASCII)
+"""What has the form of a tag and is none unless it is closed: `a<b>c`."""
 _BLANK_LINES = re.compile(r"\n[ \t\n]*\n")
 
 
@@ -64,6 +66,8 @@ def _read_tags(text: str) -> str:
     def read(tag: re.Match[str]) -> str:
         nonlocal blocks
         name = tag["name"] if len(tag["name"]) == 1 and not tag["attributes"] else tag["name"].lower()
+        if _COMPARISON.match(text, max(tag.start() - 1, 0)) and tag["name"] not in closed:
+            return tag[0]
         if _BLOCK.fullmatch(name):
             blocks = True
             return "\n"

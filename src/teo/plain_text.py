@@ -33,7 +33,10 @@ _ALL_MARKS = re.compile(rf"[*_`#\[\]<>&|~\\†:+=•‣◦▪{_INVISIBLE}\u200c\
 _UNSEEN = re.compile(
     rf"[{_INVISIBLE}]|(?<=[\x00-\x7f\u3000-\u9fff])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\x7f\u3000-\u9fff]|\Z)"
 )
-_LINE_START = re.compile(r"[ \t]*(?:(?:>(?=[ \t>]|$)|[-*+•‣◦▪](?=[ \t]))[ \t]*)+(?:\[[ xX]\][ \t]+)?")
+_LINE_START = re.compile(
+    r"[ \t]*(?:(?:>(?=[ \t>]|$)|[-*+](?=[ \t])|[•‣◦▪])[ \t]*)+"
+    r"(?:\[[ xX]\][ \t]+|\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*)?"
+)
 _HEADING = re.compile(r"[ \t]*(?:#{1,6}[ \t]+(?!of\b)|#{2,6}(?=[^\s#]))")
 _FENCE = re.compile(r"[ \t]*(?:`{3,}[^`]*|~{3,}[ \t]*[\w+-]*[ \t]*)$")
 _DEFINITION = re.compile(r"[ \t]{0,3}\[(\^?)([^\[\]]{1,99})\]:[ \t]*(?=(\S*))")
@@ -43,7 +46,10 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 
 _TICKS = re.compile(r"`+")
 _ONE_TAG = re.compile(r"</?([A-Za-z][\w-]*)[^<>]*>")
-_ESCAPE = re.compile(r"(?<![¯*_])\\([*_`#\[\]~>])|^([ \t]*\d{1,9})\\(?=[.)])", re.MULTILINE)
+_ESCAPE = re.compile(
+    r"((?<![A-Za-z])[A-Za-z]:\\[!-~]*)|(?<![¯*_])\\([*_`#\[\]~>])|^([ \t]*\d{1,9})\\(?=[.)])", re.MULTILINE
+)
+"""A path of Windows, which stays; or an escape, of which the character stays."""
 _CITATION = re.compile(r"【\d{1,3}(?::\d{1,3})?†[^【】]{0,200}】")
 _FOOTNOTE = re.compile(r"\[\^([\w-]{1,40})\]")
 _BRACKET = re.compile(r"!?\[|\]")
@@ -54,6 +60,7 @@ _DESTINATION = re.compile(
 )
 _LABEL = re.compile(r"\[([^\[\]\n]*)\]")
 _RUN = re.compile(r"\*+|_+|~~+|\n")
+_DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[^\W_]")
 _DUNDER = re.compile(r"[a-z0-9_]{1,40}")
 _EMOJI = re.compile(rf"[ \t]?(?<![A-Za-z0-9_:/]){_SHORTCODE}(?![A-Za-z0-9_:/])")
@@ -96,7 +103,7 @@ def _read_once(text: str) -> str:
     text = "\n\n".join(map(_read_code, text.split("\n\n"))) if "`" in text else text
     text = read_html(text)
     if "\\" in text:
-        text = _ESCAPE.sub(r"\1\2", text)
+        text = _ESCAPE.sub(r"\1\2\3", text)
     if "†" in text:
         text = _CITATION.sub("", text)
     if "[" in text:
@@ -117,7 +124,7 @@ def _read_lines(text: str) -> tuple[str, frozenset[str]]:
         if len(lines) > 1 and (_is_rule(line) or _FENCE.match(line)):
             continue
         definition = _DEFINITION.match(line)
-        if definition and (definition[1] or _ADDRESS.match(definition[3])):
+        if definition and (definition[1] or (len(lines) > 1 and _ADDRESS.match(definition[3]))):
             labels.add(definition[1] + definition[2].lower())
             if definition[1]:
                 read.append(line[definition.end() :])
@@ -266,11 +273,14 @@ def _opens(run: str, before: str, after: str) -> bool:
     """Tell whether a run of marks between two characters may open emphasis."""
     if not after or after.isspace() or after in _CLOSING or before == "\\":
         return False
-    if run == "*" and before == ".":  # a regular expression
+    if run == "*" and before in tuple("./"):  # a regular expression, a comment in code, an address
         return False
     if run[0] == "*":  # a power or a product stands between ASCII characters
-        return not ((_is_ascii_word(before) or before in tuple(")]")) and _is_ascii_word(after))
-    return not before.isalnum() and (before != "/" if run[0] == "_" else len(run) == 2)
+        factor = _is_ascii_word(after) or (run == "*" and after in "([")
+        return not ((_is_ascii_word(before) or before in tuple(")]")) and factor)
+    if run[0] == "_":
+        return not before.isalnum() and before != "/"
+    return len(run) == 2 and not _is_ascii_word(before)
 
 
 def _closes(text: str, run: str, inner: int, start: int, after: str) -> bool:
@@ -278,10 +288,23 @@ def _closes(text: str, run: str, inner: int, start: int, after: str) -> bool:
     last = text[start - 1]
     if last.isspace() or last in _OPENING:
         return False
-    if run[0] != "*":
+    if run[0] == "~":
+        return _closes_struck(text, inner, start, after)
+    if run[0] == "_":
         return not after.isalnum() and not (run == "__" and _DUNDER.fullmatch(text, inner, start))
     glued = _is_ascii_word(after) and (_is_ascii_word(last) or last in ")]")
     return not glued or (start - inner <= 40 and text[inner:start].isalpha())
+
+
+def _closes_struck(text: str, inner: int, start: int, after: str) -> bool:
+    """Tell whether two tildes at `start` close struck text; in Chinese, tildes after words are often a drawn-out tone.
+
+    What is struck right after a Chinese word is a number, such as an old price.
+    """
+    if _is_ascii_word(after):
+        return False
+    glued = inner > 2 and text[inner - 3].isalnum()
+    return not glued or _DIGIT.search(text, inner, min(start, inner + 40)) is not None
 
 
 def _is_ascii_word(character: str) -> bool:

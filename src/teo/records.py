@@ -75,8 +75,8 @@ def parse_line(line: bytes) -> dict[str, Any]:
 def require_lines(first: bytes) -> None:
     """Raise if the first line of an input shows that it is no JSON lines: a whole document on several lines."""
     start = first.removeprefix(_BYTE_ORDER_MARK).strip()
-    if start in (b"[", b"[{", b"{"):
-        found = "pretty-printed JSON" if start == b"{" else "a JSON array"
+    if start.startswith((b"[", b"{")) and start.endswith((b"[", b"{", b",")):
+        found = "pretty-printed JSON" if start.startswith(b"{") else "a JSON array"
         raise InputError(f"{_EXPECTED_LINES}; found {found}; {_MAKE_LINES}")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from markdown import FORMS, Words, find_marks, find_words, mark_dialogues, measure
+from checkout import ROOT
+from markdown import ANSWERED, FORMS, Words, answer_examples, find_marks, find_words, mark_dialogues, measure
 from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.dialogue import Dialogue
@@ -55,9 +56,30 @@ def test_forms(form: str, turn: str) -> None:
 
 def test_rows_are_right_by_form_and_marks_are_found() -> None:
     rewriter = Copying()
-    right = measure(rewriter, [ROW], None)
-    assert right["plain"] == right["bullet"] == [True]
-    assert right["bold"] == right["link"] == [False]
+    outcomes = measure(rewriter, [ROW], None)
+    assert outcomes["plain"].right == outcomes["bullet"].right == [True]
+    assert outcomes["bold"].right == outcomes["link"].right == [False]
+    assert outcomes["bold"].read_as_plain == 1
+    assert outcomes["bullet after a sentence"].read_as_plain == 0
     marked = FORMS["bold"](ROW, Words(1, 7, 20))
     assert find_marks(rewriter, [ROW, marked]) == ["When was **Frank Herbert** born?"]
-    assert len(list(mark_dialogues([ROW]))) == len(FORMS) - 1
+
+
+def test_dialogues_are_marked_by_turns_and_then_again() -> None:
+    rows = list(mark_dialogues([ROW] * 3))
+    turns = [row.dialogue.history[-1] for row in rows]
+    assert len(turns) == 3 * (len(FORMS) - 1)
+    assert turns[:4] == [
+        "It **was Frank Herbert**.",
+        "It [was Frank Herbert](https://www.example.com/a_b/c).",
+        "- It was Frank Herbert.",
+        "It [was Frank Herbert](https://www.example.com/a_b/c).",
+    ], "three dialogues in three forms, then the first one in the next"
+
+
+def test_the_examples_are_those_of_the_readme() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    for history, utterance, rewrite in ANSWERED:
+        assert all(f'"{text}"' in page for text in (history[0], utterance))
+        assert f"\n{rewrite}\n" in page
+    assert [found["right"] for found in answer_examples(Copying())] == [False, False, False]

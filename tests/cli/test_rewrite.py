@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -327,6 +327,12 @@ def test_mistakes(shouting: Shouting, tmp_path: Path, arguments: list[str], mess
     assert file.read_text() == rows(2), "the input is as it was"
 
 
+def test_the_help_shows_no_type_after_a_flag() -> None:
+    options = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"}).output
+    assert "--json" in options
+    assert not re.search(r"--json\s+<", options)
+
+
 def test_the_limit_of_alternatives_is_the_rewriters() -> None:
     assert sys.modules["teo.cli.rewrite"]._MOST_ALTERNATIVES == MOST_ALTERNATIVES
 
@@ -416,8 +422,7 @@ def test_an_interrupt_leaves_whole_lines() -> None:
     assert process.stdout is not None
     process.stdin.write(rows(400).encode())
     process.stdin.flush()
-    first = process.stdout.readline()
-    time.sleep(0.3)
+    first = process.stdout.readline() + process.stdout.readline()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     lines = (first + out).splitlines(keepends=True)

@@ -137,6 +137,15 @@ def test_a_retriever_is_asked_with_the_rewritten_question(rewriter: FakeRewriter
         ("is he?", "input: expected a dictionary with a string here, such as {'input': '...'}, or messages: a list"),
         ({"chat_history": []}, "input: expected a dictionary with a string here"),
         ({"messages": "is he?"}, "messages: expected a list of messages, found a str"),
+        ({"input": HumanMessage("x")}, "input: expected a dictionary with a string here, such as {'input': '...'}, or"),
+        (
+            {"messages": [{"role": "narrator", "content": "x"}, HumanMessage("y")]},
+            "messages: expected messages that LangChain can read; found others: Unexpected message type: 'narrator'",
+        ),
+        (
+            {"input": "x", "chat_history": [3]},
+            "chat_history: expected messages that LangChain can read; found others: Unsupported message type",
+        ),
         ({"messages": []}, "messages: expected at least one message, found none"),
         ([HumanMessage("a"), AIMessage("b")], "messages[1]: expected the user's message at the end"),
         (

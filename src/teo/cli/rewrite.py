@@ -41,7 +41,7 @@ def rewrite(
     target: Annotated[
         Path | None, typer.Option("--output", help="Write to a file; - is stdout.", metavar="FILE")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.", metavar="")] = False,
     model: Annotated[
         str | None, typer.Option(help="A model folder or a hub id; by default the embedded model.", metavar="MODEL")
     ] = None,
@@ -57,7 +57,7 @@ def rewrite(
     ] = None,
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="A threshold of your own, 0 to 1: below it, utterances stay unchanged."),
+        typer.Option(help="A threshold of your own, 0 to 1: below it, utterances stay unchanged.", metavar="NUMBER"),
     ] = None,
     keep: Annotated[
         Path | None,
@@ -74,7 +74,9 @@ def rewrite(
     ] = "oldest",
     batch_size: Annotated[int, typer.Option(help="Lines per batch.", metavar="N", min=1)] = 32,
     threads: Annotated[int | None, typer.Option(help="Number of threads.", metavar="N", min=1)] = None,
-    runtime: Annotated[str, typer.Option(help="onnx, or torch for a folder that was not exported.")] = "onnx",
+    runtime: Annotated[
+        str, typer.Option(help="onnx, or torch for a folder that was not exported.", metavar="NAME")
+    ] = "onnx",
     device: DeviceOption = "auto",
     dtype: DtypeOption = "float32",
 ) -> None:

@@ -119,13 +119,13 @@ def read_input(value: object, input_key: str, history_key: str, messages_key: st
     if not isinstance(value, Mapping) or not isinstance(value.get(input_key), str):
         raise InputError(
             f"{input_key}: expected a dictionary with a string here, such as {{'{input_key}': '...'}}, "
-            f"or messages: a list of them or {{'{messages_key}': [...]}}; found {_describe(value)}"
+            f"or messages: a list of them or {{'{messages_key}': [...]}}; found {_describe(value, input_key)}"
         )
     history = value.get(history_key) or []
     if isinstance(history, str) or not isinstance(history, Sequence):
         raise InputError(f"{history_key}: expected a list of messages, found a {type(history).__name__}")
     return read_conversation(
-        history if all(isinstance(turn, str) for turn in history) else convert_to_messages(history),
+        history if all(isinstance(turn, str) for turn in history) else _convert(history, history_key),
         value[input_key],
         field=history_key,
         message_type=BaseMessage,
@@ -143,11 +143,22 @@ def _find_messages(value: object, input_key: str, messages_key: str) -> list[Bas
         return None
     if isinstance(found, str) or not isinstance(found, Sequence):
         raise InputError(f"{messages_key}: expected a list of messages, found a {type(found).__name__}")
-    return convert_to_messages(found)
+    return _convert(found, messages_key)
 
 
-def _describe(value: object) -> str:
-    """Return what an input is: the keys of a dictionary, or its type."""
+def _convert(messages: Sequence[Any], key: str) -> list[BaseMessage]:
+    """Return messages as LangChain's own; raises if LangChain does not know their form."""
+    try:
+        return convert_to_messages(messages)
+    except (ValueError, NotImplementedError) as error:
+        sentence = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"{key}: expected messages that LangChain can read; found others: {sentence}") from error
+
+
+def _describe(value: object, input_key: str) -> str:
+    """Return what an input is: the keys of a dictionary, the type of what should be a string, or its own type."""
+    if isinstance(value, Mapping) and input_key in value:
+        return f"a {type(value[input_key]).__name__} here"
     if isinstance(value, Mapping):
         return f"the keys {', '.join(map(str, value))}" if value else "no keys"
     return f"a {type(value).__name__}"
