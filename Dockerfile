@@ -2,7 +2,10 @@
 #   docker build -t teo .
 #   docker run -e TEO_TOKEN=... -p 127.0.0.1:8000:8000 --memory 1g teo
 # Another extra: docker build --build-arg EXTRA=scale -t teo-batch .
-FROM python:3.12-slim AS build
+# The tag gets the system's security fixes with each build. For the same image each time, give a digest:
+#   docker build --build-arg BASE=python@sha256:... -t teo .
+ARG BASE=python:3.12-slim
+FROM ${BASE} AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE NOTICE constraints.txt ./
 COPY src ./src
@@ -11,9 +14,9 @@ ARG EXTRA=serve
 RUN python -m venv /opt/teo \
     && /opt/teo/bin/pip install --no-cache-dir --no-compile --constraint constraints.txt ".[$EXTRA]"
 
-FROM python:3.12-slim
+FROM ${BASE}
 LABEL org.opencontainers.image.title="teo" \
-      org.opencontainers.image.description="Complete incomplete utterances of a dialogue" \
+      org.opencontainers.image.description="Complete incomplete utterances of a dialogue. The licence is that of the code; some text that the model learned from is for non-commercial research only, see NOTICE" \
       org.opencontainers.image.licenses="Apache-2.0"
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin teo
 COPY --from=build /opt/teo /opt/teo

@@ -1,10 +1,10 @@
-"""Measure `teo batch`: both engines give the same files, rows a second, one core against several, kills.
+"""Measure `teo batch`: both engines give the same files, rows a second, one core against several, kills, power cuts.
 
     python benchmarks/batch.py data --rows 200000 --out lab/results/scale
 
 `data` holds the datasets `rewrite` and `res200k`; their rows are repeated with other names. Growth and kills are
 measured on fewer rows, since they take several runs. Rows for each second of processor time do not depend on what else
-the machine does; of Ray's processes that time is not known here. A part that is given 0 rows, or 0 kills, is not
+the machine does; of Ray's processes that time is not known here. A part that is given 0 rows, kills or cuts is not
 measured again: what --out already holds of it stays.
 """
 
@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--growth-rows", type=int, default=4000, help="rows for one core against all")
     parser.add_argument("--kill-rows", type=int, default=2000, help="rows of the job that is killed")
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--cuts", type=int, default=10, help="kills after which files are damaged, as by a power cut")
     parser.add_argument("--part-rows", type=int, default=0, help="2048, or less where there are few rows")
     parser.add_argument("--model", help="a model folder; the embedded model without it")
     parser.add_argument("--work", type=Path, default=Path("runs/batch"), help="folder for rows and outputs")
@@ -72,6 +74,8 @@ def main() -> None:
         store(given.out, result)
     if given.kills:
         result["kills"] = bench.kill(files[given.kill_rows], given.kills)
+    if given.cuts:
+        result["cuts"] = bench.kill(files[given.kill_rows], given.cuts, damage=lose_power)
     print(json.dumps(result, indent=2))
     store(given.out, result)
 
@@ -128,10 +132,11 @@ class Bench:
         """Return the rows of a part: as the command has it, but several parts for each core."""
         return self.part_rows or min(2048, max(64, rows // (8 * self.cores)))
 
-    def kill(self, source: Path, kills: int) -> dict[str, Any]:
-        """Kill a job at random moments, let it go on each time, and compare with a job that nobody disturbed."""
+    def kill(self, source: Path, kills: int, damage: Callable[[Path, random.Random], None] | None = None
+             ) -> dict[str, Any]:  # fmt: skip
+        """Kill a job at random moments, resume it each time, and compare with a job that nobody disturbed."""
         rows = sum(1 for _ in source.open("rb"))
-        whole, killed = self.work / "whole", self.work / "killed"
+        whole, killed = (self.work / f"{name}-{damage is not None}" for name in ("whole", "killed"))
         command = [sys.executable, "-m", "teo", "batch", str(source)]
         options = ["--part-rows", str(max(16, rows // (4 * kills * self.cores)))]
         options += ["--model", self.model] if self.model else []
@@ -144,11 +149,21 @@ class Bench:
             time.sleep(chance.uniform(0.5, 2 * seconds / kills))
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
+            if damage is not None:
+                damage(killed, chance)
             done.append(len(list((killed / "_done").glob("part-*"))))
         subprocess.run([*command, str(killed), *options], check=True, stderr=subprocess.DEVNULL)
         parts = len(list(whole.glob("part-*")))
         same = contents(whole) == contents(killed)
         return {"rows": rows, "kills": kills, "parts": parts, "parts_done_at_each_kill": done, "same": same}
+
+
+def lose_power(folder: Path, chance: random.Random) -> None:
+    """Damage three files of an output as a power cut might: empty, full of zeros, or cut off."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    for file in chance.sample(files, min(3, len(files))):
+        data = file.read_bytes()
+        file.write_bytes(chance.choice([b"", bytes(len(data)), data[: len(data) // 2]]))
 
 
 def cpu_seconds() -> float:

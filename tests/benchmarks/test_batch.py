@@ -49,13 +49,13 @@ def test_thousands_of_names() -> None:
 @pytest.mark.slow
 def test_a_small_run(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray.data")
-    sizes = ["--rows", "0", "--growth-rows", "80", "--kill-rows", "60", "--kills", "2"]
+    sizes = ["--rows", "0", "--growth-rows", "80", "--kill-rows", "60", "--kills", "2", "--cuts", "2"]
     command = [sys.executable, str(ROOT / "benchmarks" / "batch.py"), str(shared_data), *sizes]
     (tmp_path / "batch.json").write_text('{"rows": 5000, "engines_agree": true}')
     done = subprocess.run([*command, "--work", str(tmp_path / "work"), "--out", str(tmp_path)], check=False)
     assert done.returncode == 0
     stored = json.loads((tmp_path / "batch.json").read_text())
-    assert stored["kills"]["same"] is True
+    assert stored["kills"]["same"] is stored["cuts"]["same"] is True
     assert stored["growth"]["processes"]["1"]["rows_per_cpu_second"] > 0
     assert (stored["rows"], stored["engines_agree"]) == (5000, True), "what is not measured again stays"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -113,3 +114,20 @@ def test_closed_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     silence(sys.stdout)
     with pytest.raises(InputError, match="standard output is closed; expected somewhere to write to"):
         prepare_streams()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name != "posix", reason="limits of file sizes are POSIX's")
+@pytest.mark.parametrize("length", [9, 99_999])
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path, length: int) -> None:
+    code = (
+        "import resource, sys; from pathlib import Path; from teo.cli.output import open_output\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (250_007, 250_007))\n"
+        "with open_output(Path(sys.argv[1])) as out:\n"
+        f"    for _ in range(100_000): out.write(b'x' * {length} + b'\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, text=True)
+    assert "File too large; free some space" in done.stderr
+    data = (tmp_path / "out").read_bytes()
+    assert data.endswith(b"\n")
+    assert set(map(len, data.splitlines())) == {length}

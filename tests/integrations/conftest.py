@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.server
 import importlib.util
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,43 @@ def load_file(path: str) -> Any:
 def example() -> Callable[[str], Any]:
     """Load a file of examples/ by its name."""
     return lambda name: load_file(f"examples/{name}.py")
+
+
+@pytest.fixture
+def scripted() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
+    """A server that gives the answers of a list, in order."""
+    answers: list[tuple[int, bytes]] = []
+    released = threading.Event()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.headers["Content-Length"] = self.headers.get("Content-Length", "0")
+            self.do_POST()
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, body, *location = answers.pop(0)
+            if status < 0:  # the worker hangs
+                released.wait(60)
+            if status <= 0:  # the worker dies
+                self.close_connection = True
+                return
+            self.send_response(status)
+            for address in location:
+                self.send_header("Location", address)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", answers
+    released.set()
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture

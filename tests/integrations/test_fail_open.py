@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import re
@@ -66,7 +67,7 @@ def test_a_server_that_is_down_or_hangs_lets_the_question_through(
     adapter, ask = make(RemoteRewriter(url), timeout=0.3)
     start = time.monotonic()
     assert ask(QUESTION) == QUESTION
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 20, "far less than the client's own 30 s"
     assert adapter.failures == 1
     (warning,) = warnings_in(caplog)
     assert "the utterance is left unchanged, the rewriter failed: " in warning
@@ -86,6 +87,17 @@ def test_or_the_error_is_raised_where_that_is_the_setting(
     with pytest.raises((RemoteError, SlowError)):
         ask(QUESTION)
     assert adapter.failures == 0
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("make", ADAPTERS)
+def test_a_connection_that_ends_before_the_answer_costs_no_question(make: Callable[..., Any], scripted: Any) -> None:
+    url, answers = scripted
+    record = FakeRewriter().rewrite(HISTORY, QUESTION).to_dict()
+    answers += [(0, b""), (200, json.dumps({"items": [record]}).encode())]
+    adapter, ask = make(RemoteRewriter(url), timeout=60)
+    assert ask(QUESTION) == "is Ada Lovelace here?"
+    assert (adapter.failures, answers) == (0, [])
 
 
 @pytest.mark.parametrize("make", ADAPTERS)

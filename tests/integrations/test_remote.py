@@ -53,39 +53,6 @@ def test_no_server_is_said_in_a_sentence() -> None:
         RemoteRewriter("http://127.0.0.1:1").rewrite(["x"])
 
 
-@pytest.fixture
-def scripted() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
-    """A server that gives the answers of a list, in order."""
-    answers: list[tuple[int, bytes]] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.headers["Content-Length"] = self.headers.get("Content-Length", "0")
-            self.do_POST()
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            status, body, *location = answers.pop(0)
-            if status == 0:  # the worker dies
-                self.close_connection = True
-                return
-            self.send_response(status)
-            for address in location:
-                self.send_header("Location", address)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", answers
-    server.shutdown()
-    server.server_close()
-
-
 @pytest.mark.process
 def test_a_busy_server_is_asked_again(scripted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     url, answers = scripted
@@ -111,6 +78,14 @@ def test_a_connection_that_ends_before_the_answer_is_tried_once_more(scripted: A
     with pytest.raises(RemoteError, match="cannot be reached"):
         RemoteRewriter(url).rewrite(HISTORY, "is he?")
     assert len(answers) == 1, "once, not for ever"
+
+
+@pytest.mark.process
+def test_the_second_try_is_within_the_time_limit(scripted: Any) -> None:
+    url, answers = scripted
+    answers += [(0, b""), (-1, b"")]
+    with pytest.raises(RemoteError, match=r"no answer within 0\.5 s|timed out"):
+        RemoteRewriter(url, timeout=0.5).rewrite(HISTORY, "is he?")
 
 
 @pytest.mark.process

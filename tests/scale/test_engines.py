@@ -71,7 +71,7 @@ def test_an_interrupt_ends_every_process_and_says_how_to_go_on(tmp_path: Path, s
     while not list((tmp_path / "out").glob("part-*")) and time.monotonic() < end:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, log = process.communicate(timeout=20)
+    _, log = process.communicate(timeout=120)
     assert process.returncode == 130
     assert log == "teo: stopped; to resume, run the same command again\n"
 
@@ -84,3 +84,15 @@ def test_ray_gives_the_same_files(tmp_path: Path, source: Path) -> None:
     assert log.splitlines()[-1].startswith("teo: 200 rows: 200 changed, 0 bad, 0 repeated; 200 in ")
     assert "INFO" not in log, "Ray's own log stays where Ray keeps it"
     assert contents(tmp_path / "local") == contents(tmp_path / "ray")
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_part_that_kills_every_actor_is_reported_after_three(tmp_path: Path) -> None:
+    pytest.importorskip("ray.data")
+    write_rows(tmp_path / "in.jsonl", [*make_rows(20), {"history": ["a"], "utterance": "always dies"}])
+    options = ("--engine", "ray", "--processes", "1")
+    process = start(tmp_path, str(tmp_path / "out"), *options, SHOUTING_ABORT="always dies")
+    _, log = process.communicate(timeout=400)
+    assert process.returncode == 1
+    assert "the process that rewrote rows 21 and on ended without a word, 3 times" in log.splitlines()[-1]

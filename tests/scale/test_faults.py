@@ -78,7 +78,7 @@ def test_processes_killed_at_random_moments_from_the_first_millisecond_on_cost_n
                     except ProcessLookupError:
                         pass
             time.sleep(0.005)
-        log = process.communicate(timeout=60)[1]
+        log = process.communicate(timeout=120)[1]
         if process.returncode == 1 and "3 times" in log:  # chance hit one part three times: it resumes
             again = start(tmp_path, target, "--processes", "2")
             log = again.communicate(timeout=120)[1]
@@ -294,6 +294,22 @@ def test_an_output_that_the_input_names_is_refused_before_anything_is_written(
     with pytest.raises(InputError, match="expected another folder for the output"):
         run_job(make_job(tmp_path / source, f"{tmp_path}/{target}"))
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["in.jsonl"]
+
+
+def test_an_input_that_changes_meanwhile_is_no_success(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    rows = make_rows(45)
+    source = write_rows(tmp_path / "in.jsonl", rows)
+
+    def change(progress: Any) -> None:
+        if progress.done == 10:
+            write_rows(source, [*rows[:40], *({**row, "note": "à 字"} for row in rows[40:])])  # as many bytes
+
+    with pytest.raises(InputError, match="expected files that stay as they are, found them changed"):
+        run_job(make_job(source), change)
+    with pytest.raises(InputError, match=r"found another input\.files\[0\]\.digest"):
+        run_job(make_job(source))
 
 
 # ---- rows, parts, cores ----

@@ -109,8 +109,11 @@ def test_a_full_disk_leaves_a_state_to_go_on_from(
     job = make_job(source, tmp_path / "stopped")
     with pytest.MonkeyPatch.context() as patch:
         failing_disk(patch, after)
-        with pytest.raises(StoppedError, match=r"No space left on device.*to resume, run the same command again"):
+        with pytest.raises(
+            StoppedError, match=r"No space left on device.*to resume, run the same command again"
+        ) as caught:
             run_job(job)
+    assert caught.value.exit_code == 1, "not the user's mistake: a scheduler may try again"
     _, progress = run_job(job)
     assert contents(tmp_path / "whole") == contents(tmp_path / "stopped")
     assert progress.before == min(45, 10 * ((after - 1) // 2)), "a part is two files, after the manifest"
@@ -125,8 +128,11 @@ def test_a_file_that_vanishes_leaves_a_state_to_go_on_from(
         write_rows(tmp_path / "d" / f"{name}.jsonl", make_rows(10))
     run_job(make_job(tmp_path / "d", tmp_path / "whole"))
     job, hidden = make_job(tmp_path / "d"), tmp_path / "hidden"
-    with pytest.raises(StoppedError, match=r"b\.jsonl: cannot be read: No such file.*; 1 of 2 parts are done"):
+    with pytest.raises(
+        StoppedError, match=r"b\.jsonl: cannot be read: No such file.*; 1 of 2 parts are done"
+    ) as caught:
         run_job(job, lambda progress: progress.done and (tmp_path / "d" / "b.jsonl").rename(hidden))
+    assert caught.value.exit_code == 1
     hidden.rename(tmp_path / "d" / "b.jsonl")
     assert run_job(job)[1].before == 10
     assert contents(tmp_path / "whole") == contents(tmp_path / "out")

@@ -7,13 +7,10 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-import urllib.request
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from fake_rewriter import FakeRewriter  # noqa: E402
+from waiting import PATIENCE, free_port, is_up, until  # noqa: E402
 
 from teo.server.app import create_app  # noqa: E402
 from teo.server.settings import ServerSettings  # noqa: E402
@@ -57,7 +55,7 @@ def talk(rewriter: FakeRewriter) -> Callable[..., Any]:
     def run(conversation: Talk, **settings: Any) -> Any:
         async def whole() -> Any:
             async with serving(rewriter, **settings) as client:
-                return await asyncio.wait_for(conversation(client), 20)
+                return await asyncio.wait_for(conversation(client), PATIENCE)
 
         return asyncio.run(whole())
 
@@ -74,25 +72,6 @@ def ask(talk: Callable[..., Any]) -> Callable[..., httpx.Response]:
     return run
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until_up(url: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            urllib.request.urlopen(f"{url}/health", timeout=2).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
-        else:
-            return
-
-
 @contextlib.contextmanager
 def running_server(app: Any) -> Iterator[str]:
     """The address of an application that runs in a thread."""
@@ -107,11 +86,11 @@ def running_server(app: Any) -> Iterator[str]:
     thread.start()
     url = f"http://127.0.0.1:{server.config.port}"
     try:
-        wait_until_up(url)
+        assert until(lambda: is_up(url)), "the server is up"
         yield url
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
 
 
 @contextlib.contextmanager
@@ -133,13 +112,13 @@ def server_process(
         process.read_log = lambda: read_lines(log)  # type: ignore[attr-defined]
         url = f"http://127.0.0.1:{port}"
         try:
-            wait_until_up(url)
+            assert until(lambda: is_up(url)), "the server is up"
             yield url, process
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 try:
-                    process.wait(timeout=30)
+                    process.wait(timeout=PATIENCE)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     raise

@@ -100,7 +100,7 @@ class FakeRewriter:
     ) -> list[Rewrite | TeoError]:
         self.batches.append(list(dialogues))
         self.threads.add(threading.current_thread().name)
-        self.hold.wait(10)
+        self.hold.wait(60)
         time.sleep(self.seconds)
         if any("abort" in one.utterance for one in dialogues):
             os.abort()

@@ -22,7 +22,7 @@ def said(utterance: str, *history: str) -> Dialogue:
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(main, 20))
+    return asyncio.run(asyncio.wait_for(main, 60))
 
 
 async def started(rewriter: FakeRewriter, **settings: Any) -> Batcher:
@@ -62,7 +62,7 @@ def test_a_full_batch_does_not_wait_for_the_window() -> None:
     async def main() -> None:
         rewriter = FakeRewriter()
         batcher = await started(rewriter, window_ms=60_000, max_batch=3)
-        await asyncio.wait_for(asyncio.gather(*(batcher.rewrite([said(f"is he {k}?")], PLAIN) for k in range(3))), 5)
+        await asyncio.wait_for(asyncio.gather(*(batcher.rewrite([said(f"is he {k}?")], PLAIN) for k in range(3))), 30)
         await batcher.close()
         assert list(map(len, rewriter.batches)) == [3]
 

@@ -41,7 +41,9 @@ def test_several_rewrites_are_alternatives_of_the_record(ask: Ask, form: str) ->
 
 
 def test_items_have_alternatives_too_and_without_n_best_there_are_none(ask: Ask) -> None:
-    items = ask("POST", "/v1/rewrite", json={"items": [ADA, {"utterance": "Hello!"}], "n_best": 2}).json()["items"]
+    items = ask(
+        "POST", "/v1/rewrite", json={"items": [ADA, {"history": [], "utterance": "Hello!"}], "n_best": 2}
+    ).json()["items"]
     assert [len(item["alternatives"]) for item in items] == [2, 1]
     assert items[1]["alternatives"][0]["confidence"] is None
     assert "alternatives" not in ask("POST", "/v1/rewrite", json=ADA | {"n_best": 1}).json()

@@ -1,15 +1,21 @@
-"""The container files, read as data: no engine runs here, but what they promise can be checked."""
+"""The container files: what they promise is checked, and the image, or its steps in a clean environment, is run."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
+from waiting import PATIENCE, free_port, is_up, post, until
 
 from teo.server.metrics import ServerMetrics
 
@@ -39,10 +45,10 @@ def final_stage() -> list[tuple[str, str]]:
     return every[last:]
 
 
-def test_images_are_slim_and_of_a_stated_version() -> None:
-    images = [value.split()[0] for value in values("FROM")]
-    assert images
-    assert all(re.fullmatch(r"python:3\.1[1-3]-slim", image) for image in images)
+def test_images_are_slim_and_of_a_stated_version_or_of_a_digest_that_is_given() -> None:
+    assert [value.split()[0] for value in values("FROM")] == ["${BASE}", "${BASE}"]
+    assert re.fullmatch(r"BASE=python:3\.1[1-3]-slim", values("ARG")[0])
+    assert instructions()[0][0] == "ARG", "before the first FROM, so that it holds for both"
 
 
 def test_it_runs_as_a_user_without_rights() -> None:
@@ -96,11 +102,70 @@ def test_what_is_copied_exists_and_is_not_ignored() -> None:
 def test_the_image_installs_the_extra_that_the_server_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     install = next(value for value in values("RUN") if "pip install" in value)
-    assert values("ARG") == ["EXTRA=serve"]
+    assert values("ARG")[1:] == ["EXTRA=serve"]
     assert '".[$EXTRA]"' in install
     assert "--no-cache-dir" in install
     assert "--constraint constraints.txt" in install, "the versions that the tests ran with"
     assert "serve" in project["optional-dependencies"], "the extra is declared"
+
+
+def run(*words: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
+    done = subprocess.run(list(map(str, words)), cwd=cwd, env=env, capture_output=True, text=True)
+    if "No matching distribution found" in done.stderr or "registry" in done.stderr:
+        pytest.skip("nothing can be fetched here")
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def start_image(engine: str, port: int) -> subprocess.Popen[bytes]:
+    """The container of an image that is built from this checkout."""
+    run(engine, "build", "--tag", "teo-test", ROOT)
+    limits = ["--read-only", "--tmpfs", "/tmp", "--memory", "1g", "--cap-drop", "ALL"]
+    published = ["--publish", f"127.0.0.1:{port}:{values('EXPOSE')[0]}", "--env", "TEO_TOKEN"]
+    command = [engine, "run", "--rm", *limits, *published, "teo-test"]
+    return subprocess.Popen(command, env={**os.environ, "TEO_TOKEN": "secret"})
+
+
+def start_steps(folder: Path, port: int) -> subprocess.Popen[bytes]:
+    """The entry point, installed into a clean environment from what is copied into the image."""
+    (source := folder / "source").mkdir()
+    for value in (value for value in values("COPY") if "--from" not in value):
+        *names, target = value.split()
+        for name in names:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, source / target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / name, source / target)
+    install = next(value for value in values("RUN") if "pip install" in value)
+    script = install.replace("/opt/teo", str(folder / "teo")).replace("python -m venv", f"{sys.executable} -m venv")
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    run("bash", "-c", script, cwd=source, env={**clean, "EXTRA": values("ARG")[1].partition("=")[2]})
+    command = json.loads(values("ENTRYPOINT")[0])
+    command = [str(port) if word == values("EXPOSE")[0] else word for word in command]
+    path = f"{folder / 'teo' / 'bin'}{os.pathsep}{clean['PATH']}"
+    return subprocess.Popen(command, cwd=folder, env={**clean, "PATH": path, "TEO_TOKEN": "secret"})
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="the image is a Linux one")
+def test_the_image_serves_or_its_steps_do_if_no_container_can_be_made(tmp_path: Path) -> None:
+    engines = [name for name in ("docker", "podman") if shutil.which(name)]
+    engine = next((name for name in engines if subprocess.run([name, "info"], capture_output=True).returncode == 0), "")
+    port = free_port()
+    process = start_image(engine, port) if engine else start_steps(tmp_path, port)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        assert until(lambda: is_up(url) or process.poll() is not None)
+        body = {"history": ["Who wrote Emma?", "Jane Austen wrote it."], "utterance": "Where was she born?"}
+        assert post(f"{url}/v1/rewrite", json=body).status_code == 401
+        answer = post(f"{url}/v1/rewrite", json=body, headers={"authorization": "Bearer secret"})
+        assert answer.json()["rewrite"] == "Where was Jane Austen born?"
+        check = values("HEALTHCHECK")[0]
+        code = json.loads(check[check.index("CMD") + 3 :])[2].replace(f":{values('EXPOSE')[0]}/", f":{port}/")
+        run(sys.executable, "-c", code)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
 
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")

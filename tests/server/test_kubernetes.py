@@ -12,8 +12,8 @@ yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
 
 from teo.cli.app import app  # noqa: E402
-from teo.server.gate import OPEN_PATHS  # noqa: E402
 from teo.server.metrics import ServerMetrics  # noqa: E402
+from teo.server.middleware import OPEN_PATHS  # noqa: E402
 from teo.server.settings import DEFAULT_PORT, ServerSettings  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "kubernetes"

@@ -90,7 +90,7 @@ def open_page(browser: Any, live_server: Callable[..., Any]) -> Iterator[Callabl
             viewport=screen, locale=language, has_touch=phone, is_mobile=phone, reduced_motion="reduce"
         )
         context.grant_permissions(["clipboard-read", "clipboard-write"])
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         closing.extend([context.close, lambda: server.__exit__(None, None, None)])
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -586,7 +586,7 @@ def test_snippets_are_the_request(open_page: Callable[..., Any]) -> None:
     assert page.get_attribute("#tab-curl", "aria-selected") == "true"
     if shutil.which("curl"):
         command = page.text_content("#snippet-text").replace("curl ", "curl -s ", 1)
-        found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20)
+        found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
         assert json.loads(found.stdout)["rewrite"] == "is Ada Lovelace here?"
 
 
@@ -622,7 +622,7 @@ def test_text_is_legible_in_light_and_dark(open_page: Callable[..., Any]) -> Non
     for theme in ("light", "dark"):
         if page.evaluate("document.documentElement.dataset.theme") != theme:
             page.click("#theme")
-        page.wait_for_timeout(200)
+        page.wait_for_function(f"document.documentElement.dataset.theme === '{theme}'")
         weak = page.evaluate(CONTRAST)
         assert weak == [], theme
 

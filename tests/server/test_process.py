@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 from fake_rewriter import FakeRewriter
+from waiting import PATIENCE, free_port, get, is_up, needs_proc, post, until, workers_of
 
 pytestmark = pytest.mark.process
 
@@ -26,17 +26,8 @@ BODY = {"history": ["I met Ada Lovelace."], "utterance": "is he here?"}
 REWRITE = "is Ada Lovelace here?"
 
 
-def until(condition: Callable[[], bool], seconds: float = 15) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def waiting(url: str) -> int:
-    with urllib.request.urlopen(f"{url}/health", timeout=5) as response:
+    with urllib.request.urlopen(f"{url}/health", timeout=PATIENCE) as response:
         return int(json.load(response)["queue"])
 
 
@@ -44,7 +35,7 @@ def test_a_caller_who_leaves_is_taken_out_of_the_queue(live_server: Callable[...
     rewriter = FakeRewriter()
     rewriter.hold.clear()
     with live_server(rewriter) as url, concurrent.futures.ThreadPoolExecutor() as pool:
-        first = pool.submit(httpx.post, f"{url}/v1/rewrite", json=BODY, timeout=20)
+        first = pool.submit(post, f"{url}/v1/rewrite", json=BODY)
         assert until(lambda: len(rewriter.batches) == 1)
         content = json.dumps(BODY | {"utterance": "he left"}).encode()
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as leaving:
@@ -63,12 +54,10 @@ def test_the_event_loop_goes_on_while_the_model_works(live_server: Callable[...,
     rewriter = FakeRewriter()
     rewriter.hold.clear()
     with live_server(rewriter) as url, concurrent.futures.ThreadPoolExecutor() as pool:
-        slow = pool.submit(httpx.post, f"{url}/v1/rewrite", json=BODY, timeout=20)
+        slow = pool.submit(post, f"{url}/v1/rewrite", json=BODY)
         assert until(lambda: len(rewriter.batches) == 1)
-        started = time.monotonic()
-        assert httpx.get(f"{url}/health", timeout=2).status_code == 200
-        assert time.monotonic() - started < 1
-        assert not slow.done()
+        assert get(f"{url}/health").status_code == 200
+        assert not slow.done(), "the model has the first still"
         rewriter.hold.set()
         assert slow.result().status_code == 200
 
@@ -76,28 +65,22 @@ def test_the_event_loop_goes_on_while_the_model_works(live_server: Callable[...,
 def test_a_sender_of_too_much_gets_to_read_why(live_server: Callable[..., Any]) -> None:
     with live_server(max_body=100_000) as url:
         body = {"utterance": "x" * 500_000}
-        answer = httpx.post(f"{url}/v1/rewrite", json=body, timeout=20)
+        answer = post(f"{url}/v1/rewrite", json=body)
         assert answer.status_code == 413
-        assert httpx.post(f"{url}/v1/rewrite", json=BODY, timeout=20).json()["rewrite"] == REWRITE
+        assert post(f"{url}/v1/rewrite", json=BODY).json()["rewrite"] == REWRITE
 
 
 def test_a_server_told_to_stop_finishes_what_is_in_flight(process_server: Callable[..., Any]) -> None:
     with process_server(seconds=1.0, max_batch=2) as (url, process), concurrent.futures.ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(httpx.post, f"{url}/v1/rewrite", json=BODY, timeout=20) for _ in range(5)]
+        asked = [pool.submit(post, f"{url}/v1/rewrite", json=BODY) for _ in range(5)]
         assert until(lambda: waiting(url) >= 3), "all are in: at most two with the model, the others behind them"
         process.send_signal(signal.SIGTERM)
         assert [one.result().json().get("rewrite") for one in asked] == [REWRITE] * 5
         assert process.wait(timeout=20) == 0
         with pytest.raises(httpx.ConnectError):
-            httpx.post(f"{url}/v1/rewrite", json=BODY)
+            post(f"{url}/v1/rewrite", json=BODY)
         lines = process.read_log()
     assert sum(line["event"] == "request" and line["status"] == 200 for line in lines) == 5, "and logs are JSON"
-
-
-def children(pid: int) -> list[int]:
-    own = Path(f"/proc/{pid}/task/{pid}/children")
-    lines = {int(one): Path(f"/proc/{one}/cmdline") for one in own.read_text().split()}
-    return [one for one, path in lines.items() if path.exists() and b"spawn_main" in path.read_bytes()]
 
 
 def start_command(folder: Path, *arguments: str, stderr: int = subprocess.PIPE, **env: str) -> Any:
@@ -114,12 +97,6 @@ def start_command(folder: Path, *arguments: str, stderr: int = subprocess.PIPE, 
     )
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_port_in_use_is_one_plain_line_and_an_exit_status(tmp_path: Path, workers: str) -> None:
     with socket.socket() as other:
@@ -127,7 +104,7 @@ def test_a_port_in_use_is_one_plain_line_and_an_exit_status(tmp_path: Path, work
         other.listen()
         port = other.getsockname()[1]
         process = start_command(tmp_path, "--port", str(port), "--workers", workers)
-        out, log = process.communicate(timeout=30)
+        out, log = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (2, "")
     assert log == (
         f"teo: port: {port} on 127.0.0.1 is in use already; stop what uses it, or choose another with --port\n"
@@ -141,15 +118,22 @@ def test_on_a_terminal_a_plain_line_says_where_to_look(tmp_path: Path) -> None:
     process = start_command(tmp_path, "--port", str(port), stderr=terminal)
     os.close(terminal)
     try:
-        assert until(lambda: is_up(url), 40)
-        assert httpx.post(f"{url}/v1/rewrite", json=BODY).json()["rewrite"] == REWRITE
+        assert until(lambda: is_up(url))
+        assert post(f"{url}/v1/rewrite", json=BODY).json()["rewrite"] == REWRITE
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-    lines = os.read(reader, 65536).decode().splitlines()
+        process.communicate(timeout=PATIENCE)
+    lines = b"".join(iter(lambda: read_some(reader), b"")).decode().splitlines()
     os.close(reader)
     assert lines[0] == f"teo is serving {url} (API: /docs; Ctrl+C stops it)"
     assert [json.loads(line)["event"] for line in lines[1:]] == ["request"], "and nothing about processes"
+
+
+def read_some(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # all is read, and nobody writes any more
+        return b""
 
 
 def test_the_command_serves_with_several_workers_that_share_token_and_counts(tmp_path: Path) -> None:
@@ -157,31 +141,19 @@ def test_the_command_serves_with_several_workers_that_share_token_and_counts(tmp
     process = start_command(tmp_path, "--port", str(port), "--workers", "2", TEO_TOKEN="secret")
     url, bearer = f"http://127.0.0.1:{port}", {"authorization": "Bearer secret"}
     try:
-        assert until(lambda: is_up(url), 40)
+        assert until(lambda: is_up(url))
         for _ in range(6):
-            assert httpx.post(f"{url}/v1/rewrite", json=BODY).status_code == 401
-            assert httpx.post(f"{url}/v1/rewrite", json=BODY, headers=bearer).json()["rewrite"] == REWRITE
-        metrics = httpx.get(f"{url}/metrics", headers=bearer).text
+            assert post(f"{url}/v1/rewrite", json=BODY).status_code == 401
+            assert post(f"{url}/v1/rewrite", json=BODY, headers=bearer).json()["rewrite"] == REWRITE
+        metrics = get(f"{url}/metrics", headers=bearer).text
     finally:
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=PATIENCE)
     assert 'teo_requests_total{path="/v1/rewrite",status="200"} 6.0' in metrics, "whichever worker is asked"
     lines = [json.loads(line) for line in log.splitlines()]
     assert sum(line.get("status") == 401 for line in lines) == 6
     assert "secret" not in log
     assert "Lovelace" not in log
-
-
-def is_up(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health").status_code == 200
-    except httpx.TransportError:
-        return False
-
-
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/task").exists(), reason="the workers are found in /proc, which is not here"
-)
 
 
 @contextmanager
@@ -191,17 +163,17 @@ def several_workers(folder: Path, *arguments: str, **env: str) -> Iterator[tuple
     url = f"http://127.0.0.1:{port}"
     process = start_command(folder, "--port", str(port), "--workers", "2", *arguments, stderr=subprocess.DEVNULL, **env)
     try:
-        assert until(lambda: is_up(url), 60)
-        assert until(lambda: len(children(process.pid)) == 2)
+        assert until(lambda: is_up(url))
+        assert until(lambda: len(workers_of(process.pid)) == 2)
         yield url, process
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+            process.communicate(timeout=PATIENCE)
 
 
 def ask(url: str, utterance: str = "is he here?") -> Any:
-    return httpx.post(f"{url}/v1/rewrite", json=BODY | {"utterance": utterance}, timeout=30)
+    return post(f"{url}/v1/rewrite", json=BODY | {"utterance": utterance})
 
 
 @needs_proc
@@ -212,18 +184,18 @@ def test_a_killed_worker_is_replaced_and_costs_a_client_that_retries_nothing(tmp
         several_workers(tmp_path, "--max-batch", "2", FAKE_SECONDS="0.05") as (url, process),
         concurrent.futures.ThreadPoolExecutor(8) as pool,
     ):
-        remote, before = RemoteRewriter(url), children(process.pid)
+        remote, before = RemoteRewriter(url), workers_of(process.pid)
         asked = [pool.submit(remote.rewrite, BODY["history"], BODY["utterance"]) for _ in range(120)]
         for victim in before:
             assert until(lambda: sum(one.done() for one in asked) >= 20)
             os.kill(victim, signal.SIGKILL)
-            assert until(lambda victim=victim: len(set(children(process.pid)) - {victim}) == 2), (
+            assert until(lambda victim=victim: len(set(workers_of(process.pid)) - {victim}) == 2), (
                 "another took its place"
             )
-            assert until(lambda: is_up(url), 60)
+            assert until(lambda: is_up(url))
         assert {one.result().rewrite for one in asked} == {REWRITE}
-        metrics = httpx.get(f"{url}/metrics").text
-        assert not set(before) & set(children(process.pid))
+        metrics = get(f"{url}/metrics").text
+        assert not set(before) & set(workers_of(process.pid))
     counted = next(line for line in metrics.splitlines() if 'path="/v1/rewrite",status="200"' in line)
     assert float(counted.rpartition(" ")[2]) >= 120, "the counts of all workers, also of those that died"
 
@@ -234,7 +206,7 @@ def test_a_request_that_ends_its_worker_leaves_a_server(tmp_path: Path) -> None:
         for _ in range(3):
             with pytest.raises(httpx.TransportError):
                 ask(url, "he may abort")
-        assert until(lambda: is_up(url) and len(children(process.pid)) == 2, 60)
+        assert until(lambda: is_up(url) and len(workers_of(process.pid)) == 2)
         assert ask(url).json()["rewrite"] == REWRITE
 
 
@@ -244,22 +216,42 @@ def test_stopping_drains_and_leaves_neither_process_nor_file(tmp_path: Path) -> 
         several_workers(tmp_path, "--max-batch", "1", FAKE_SECONDS="0.3") as (url, process),
         concurrent.futures.ThreadPoolExecutor(8) as pool,
     ):
-        workers = children(process.pid)
+        workers = workers_of(process.pid)
         assert any(tmp_path.iterdir()), "the counts of the workers are there while it runs"
         asked = [pool.submit(ask, url) for _ in range(8)]
         assert until(lambda: any(one.done() for one in asked)), "all are in, most of them wait"
         process.send_signal(signal.SIGTERM)
         assert [one.result().json()["rewrite"] for one in asked] == [REWRITE] * 8
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     assert list(tmp_path.iterdir()) == []
 
 
 @needs_proc
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_server_stops_cleanly_while_its_model_loads(tmp_path: Path, number: signal.Signals) -> None:
+    process = start_command(tmp_path, "--port", str(free_port()), FAKE_LOADING="2")
+    assert until(lambda: workers_of(process.pid))
+    process.send_signal(number)
+    _, log = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, log) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_stops_cleanly_before_it_has_workers(tmp_path: Path) -> None:
+    process = start_command(tmp_path, "--port", str(free_port()))
+    assert until(lambda: any(tmp_path.iterdir())), "the folder of the counts is there before the pool"
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, log) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_proc
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     with several_workers(tmp_path) as (_, process):
-        workers = children(process.pid)
+        workers = workers_of(process.pid)
         process.kill()
         process.communicate(timeout=60)  # their ends of the pipes close when they end
         assert until(lambda: not any(Path(f"/proc/{worker}/cmdline").exists() for worker in workers))
@@ -277,9 +269,9 @@ def test_a_model_that_is_not_there_is_one_plain_line_and_an_exit_status(tmp_path
 def test_every_address_answers_through_a_socket(tmp_path: Path) -> None:
     with several_workers(tmp_path, "--max-body", "1000", "--cors-origin", "https://a.example") as (url, _):
         origin = {"origin": "https://a.example"}
-        large = httpx.post(f"{url}/v1/rewrite", json=BODY | {"utterance": "x" * 2000}, headers=origin)
+        large = post(f"{url}/v1/rewrite", json=BODY | {"utterance": "x" * 2000}, headers=origin)
         assert (large.status_code, large.headers["access-control-allow-origin"]) == (413, "https://a.example")
-        found = httpx.post(f"{url}/v1/rewrite", json=BODY, headers={**origin, "x-request-id": "mine"})
+        found = post(f"{url}/v1/rewrite", json=BODY, headers={**origin, "x-request-id": "mine"})
         names = [name for name, _ in found.headers.multi_items()]
         assert len(names) == len(set(names)), "each header once"
         assert (found.headers["x-request-id"], found.headers["access-control-allow-origin"]) == (
@@ -288,9 +280,9 @@ def test_every_address_answers_through_a_socket(tmp_path: Path) -> None:
         )
         assert "queue;dur=" in found.headers["server-timing"]
         for path in ("/", "/docs", "/health", "/openapi.json", "/v1/models", "/v1/models/a%2Fb?x=1"):
-            assert httpx.get(f"{url}{path}").status_code == (404 if "%" in path else 200), path
+            assert get(f"{url}{path}").status_code == (404 if "%" in path else 200), path
         chat = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
-        streamed = httpx.post(f"{url}/v1/chat/completions", json=chat)
+        streamed = post(f"{url}/v1/chat/completions", json=chat)
         assert streamed.text.endswith("data: [DONE]\n\n")
         assert httpx.request("HEAD", f"{url}/health").status_code == 405
         assert httpx.put(f"{url}/v1/rewrite", content=b"x").status_code == 405

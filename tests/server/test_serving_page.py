@@ -13,7 +13,9 @@ from fake_rewriter import FakeRewriter
 
 from teo.cli.serve import serve
 from teo.server.app import create_app
-from teo.server.gate import needs_token
+from teo.server.connections import KEEP_ALIVE, LONGEST_HEAD
+from teo.server.middleware import needs_token
+from teo.server.run import HUNG_AFTER
 from teo.server.schemas import ItemsRequest, Reason, TurnsRequest
 from teo.server.settings import ServerSettings
 
@@ -46,6 +48,23 @@ def test_limits_are_listed_with_their_defaults() -> None:
     for option, default, _ in rows:
         name = option.strip("`").removeprefix("--").replace("-", "_")
         assert float(default.split()[0]) == defaults[name], option
+
+
+def test_limits_without_an_option_are_those_of_the_server() -> None:
+    limits, scale = ServerSettings(), (DOCS / "scale.md").read_text(encoding="utf-8")
+    for text in (
+        f"may have {LONGEST_HEAD // 1024} KB",
+        f"must arrive within {limits.head_timeout:g} seconds",
+        f"A body must arrive within {limits.body_timeout:g} seconds",
+        f"A worker keeps {limits.max_connections}",
+        f"closed after {KEEP_ALIVE} seconds",
+        f"takes {limits.model_timeout / 2:g} seconds, `/health` answers 503",
+        f"After {limits.model_timeout:g} seconds the worker is replaced",
+        f"for at most {limits.shutdown_timeout:g} seconds",
+    ):
+        assert text in " ".join(PAGE.split()), text
+    for text in (f"for {HUNG_AFTER:g} seconds", f"spends {limits.model_timeout:g} seconds"):
+        assert text in " ".join(scale.split()), text
 
 
 def test_fields_are_those_of_the_description() -> None:

@@ -31,7 +31,7 @@ def test_metrics_count_what_happened(talk: Talk) -> None:
             await client.post("/v1/rewrite", json={"history": HISTORY, "utterance": utterance})
         await client.post("/v1/rewrite", json={"history": ["x"] * 51, "utterance": "y"})
         await client.post("/v1/rewrite", json={"history": ["x"] * 51, "utterance": "y", "truncation": "error"})
-        await client.post("/v1/rewrite", json={"items": [{"utterance": "a"}] * 3})
+        await client.post("/v1/rewrite", json={"items": [{"history": [], "utterance": "a"}] * 3})
         await client.post("/v1/rewrite", json={"utterance": 5})
         await client.get("/some/made-up/address")
         return (await client.get("/metrics")).text

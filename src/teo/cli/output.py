@@ -17,8 +17,9 @@ import typer
 
 from teo.errors import NO_SPACE, InputError
 
+_CHUNK = 1 << 16
 STANDARD = "-"
-"""The name of standard input and standard output in place of a file's."""
+"""The name of standard input and standard output, instead of a file's."""
 
 
 def prepare_streams() -> None:
@@ -124,7 +125,25 @@ def open_output(path: Path | None, source: BinaryIO | None = None) -> Iterator[B
     except OSError as error:
         if error.errno not in NO_SPACE:
             raise
+        _drop_half_line(path)
         raise InputError(f"{path}: cannot be written: {error.strerror}; free some space or write elsewhere") from error
+
+
+def _drop_half_line(path: Path) -> None:
+    """Cut a file off after its last whole line; what is no plain file stays as it is."""
+    if not path.is_file():
+        return
+    with path.open("r+b") as stream:
+        end = stream.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - _CHUNK)
+            stream.seek(start)
+            found = stream.read(end - start).rfind(b"\n")
+            if found >= 0:
+                stream.truncate(start + found + 1)
+                return
+            end = start
+        stream.truncate(0)
 
 
 def _is_same(status: os.stat_result, stream: TextIO | BinaryIO) -> bool:

@@ -227,7 +227,7 @@ class RayWorker:
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the report of a part."""
         part = Part(**row)
-        before = sum(name.startswith(part.stem) for name in self._store.sizes(self._tries))
+        before = sum(name.startswith(f"{part.stem}-") for name in self._store.sizes(self._tries))
         if before >= _TRIES:
             report = Report(part.number, None, failure=_describe_end(part, "without a word"), status=1)
         else:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from teo.cores import available_cores
-from teo.errors import InputError, TeoError, explain
+from teo.errors import InputError, TeoError
 from teo.loading import Model, is_exported, locate, open_model
 from teo.pipelines import PIPELINES, find_variant
 from teo.scale.engines import ray_cluster, run_local, run_ray
@@ -19,7 +19,7 @@ from teo.scale.manifest import FORMAT_VERSION, State, describe_plan
 from teo.scale.output import Output
 from teo.scale.parts import Done, Part
 from teo.scale.stores import open_store
-from teo.scale.worker import BatchTask, Report
+from teo.scale.worker import BatchTask, Report, describe_failure
 from teo.version import __version__
 
 Engine = Literal["local", "ray"]
@@ -150,6 +150,8 @@ def _run(
             listen(progress)
         progress.ended = time.monotonic()
     state.check(missing, done)
+    if missing:
+        _require_unchanged(job, plan)
     totals = Totals.of([done[part.number] for part in plan.parts])
     if totals.rows != plan.rows:
         raise TeoError(f"{output.folder}: expected {plan.rows} rows, found {totals.rows}; this is a defect of teo")
@@ -157,9 +159,16 @@ def _run(
         joined = output.join([state.path(part) for part in plan.parts])
         state.finish(manifest, {"totals": asdict(totals), **joined})
     except (OSError, InputError) as error:
-        raise StoppedError(explain(error)[0], len(done), len(plan.parts), 2) from error
+        message, status = describe_failure(error)
+        raise StoppedError(message, len(done), len(plan.parts), status) from error
     state.clean_up(plan.parts if output.file else ())
     return totals, progress
+
+
+def _require_unchanged(job: Job, plan: Plan) -> None:
+    """Raise if the input is not what was planned any more: nobody knows which of it the parts were made of."""
+    if describe_plan(plan_input(job.task.input, job.part_rows, 2 * job.task.model.batch_size)) != describe_plan(plan):
+        raise InputError(f"{job.task.input}: expected files that stay as they are, found them changed; start anew")
 
 
 @contextmanager

@@ -119,7 +119,7 @@ class Worker:
         try:
             done = self.rewrite(part)
         except Exception as error:
-            return Report(part.number, None, time.perf_counter() - started, *explain(error))
+            return Report(part.number, None, time.perf_counter() - started, *describe_failure(error))
         return Report(part.number, done, time.perf_counter() - started)
 
     def rewrite(self, part: Part) -> Done:
@@ -179,6 +179,12 @@ class Worker:
         except Exception as error:
             rewriter.try_many([_PROBE], 1, **self._task.options)  # raises if it is the model that fails
             return TeoError(f"the model failed: {explain(error)[0]}")
+
+
+def describe_failure(error: Exception) -> tuple[str, int]:
+    """Return a failure in one line, and its exit status: 1 also if the system failed, since that may pass."""
+    message, status = explain(error)
+    return message, 1 if isinstance(error, OSError) or isinstance(error.__cause__, OSError) else status
 
 
 def _length(dialogue: Dialogue) -> int:

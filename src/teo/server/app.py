@@ -29,8 +29,8 @@ from teo.server.batching import (
 )
 from teo.server.chat import chat_completion, chat_events, choice_texts, measure_usage
 from teo.server.description import CHAT_EXAMPLES, PROBLEMS, REWRITE_EXAMPLES, REWRITING_PROBLEMS, describe_api
-from teo.server.gate import Gate, needs_token
 from teo.server.metrics import ServerMetrics, outcome_of
+from teo.server.middleware import RequestMiddleware, needs_token
 from teo.server.problems import (
     ProblemError,
     RecordResponse,
@@ -90,7 +90,7 @@ def create_app(rewriter: ServedRewriter, settings: ServerSettings | None = None)
     _add_state(app, service)
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
     describe_api(app, needs_token, token_set=settings.token is not None)
-    app.add_middleware(Gate, settings=settings, metrics=metrics)
+    app.add_middleware(RequestMiddleware, settings=settings, metrics=metrics)
     if settings.cors_origins:  # outside the middleware, so that a page can read why it was refused
         app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, **CORS_HEADERS)
     return app
@@ -140,9 +140,9 @@ class Service:
         """Return the dialogue, or the problem that it is too large."""
         if isinstance(dialogue, ProblemError):
             return dialogue
-        turns, characters = len(dialogue.history) + 1, sum(map(len, dialogue.history)) + len(dialogue.utterance)
+        turns, characters = len(dialogue.history), sum(map(len, dialogue.history)) + len(dialogue.utterance)
         if turns > self.settings.max_turns:
-            message = f"expected a dialogue of at most {self.settings.max_turns} turns, found {turns}"
+            message = f"expected a history of at most {self.settings.max_turns} turns, found {turns}"
             return too_large("history", f"{message}; send the latest")
         if characters > self.settings.max_characters:
             message = f"expected a dialogue of at most {self.settings.max_characters} characters, found {characters}"

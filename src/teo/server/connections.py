@@ -45,8 +45,8 @@ class LimitedProtocol(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request of this connection is being answered."""
-        return self.cycle is None or self.cycle.response_complete
+        """Whether no request of this connection is being answered, or its caller does not take the answer."""
+        return self.cycle is None or self.cycle.response_complete or self.flow.write_paused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first head."""
@@ -70,6 +70,13 @@ class LimitedProtocol(H11Protocol):
             self._stop_timer()
         elif self._head_timer is None and self.is_idle and not self.transport.is_closing():
             self._await_head()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; after an answer has begun, there is none to give."""
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""

@@ -50,5 +50,10 @@ def log_config(level: str = "INFO", *, server_level: str | None = None) -> dict[
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": "teo.server.logs.JsonFormatter"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}},
-        "loggers": {"teo.server": own, "uvicorn": own | {"level": server}, "uvicorn.error": {"level": server}},
+        "loggers": {
+            "teo.server": own,
+            "uvicorn": own | {"level": server},
+            "uvicorn.error": {"level": server},
+            "asyncio": own | {"level": "WARNING"},
+        },
     }

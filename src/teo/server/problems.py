@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from teo.arguments import kind_of
+from teo.dialogue import ROW, name_keys
 from teo.errors import TeoError
 from teo.rewriter import MOST_ALTERNATIVES
 from teo.server.schemas import FORM_TAGS
@@ -176,12 +177,13 @@ def _field(place: Sequence[str | int], *, tagged: bool) -> str:
 def _sentence(error: Mapping[str, Any]) -> str:
     """Return what was expected and found, in the package's wording."""
     kind, value, name = error["type"], error.get("input"), error["loc"][-1]
+    if kind == "missing" and isinstance(value, Mapping) and name in {"history", "utterance"}:
+        return f"missing; found {name_keys(value)}; a dialogue is {ROW}"
     if kind == "missing":
-        forms = '; a dialogue is {"history": [...], "utterance": "..."} or {"messages": [...]}'
-        return "missing" + (forms if name == "utterance" else "")
+        return "missing"
     if kind == "extra_forbidden":
         several = name in {"history", "utterance", "messages", "items"}
-        return _SEVERAL_FORMS if several else "unknown field; see /openapi.json for those that there are"
+        return _SEVERAL_FORMS if several else f"unknown field; expected {_FIELDS}"
     if kind in _SENTENCES:
         return _SENTENCES[kind]
     if kind == "many_keys":
@@ -202,6 +204,7 @@ def _sentence(error: Mapping[str, Any]) -> str:
 
 
 _SEVERAL_FORMS = "expected either items, or messages, or history and utterance; found more than one of them"
+_FIELDS = "history and utterance, or messages, or items; and id, prefer, min_confidence, truncation, n_best"
 _SENTENCES = {
     "string_unicode": "expected Unicode text, found a lone surrogate",
     "too_short": "expected at least one message, found none; the last message is rewritten",

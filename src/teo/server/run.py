@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 PLAN = "TEO_SERVER_PLAN"
 """The environment variable in which workers find what to serve; the token is not in it, but in TEO_TOKEN."""
-_HUNG_AFTER = 15.0
+HUNG_AFTER = 15.0
 """Seconds without an answer to the parent after which a worker is replaced."""
 
 
@@ -73,7 +76,7 @@ def serve(
     host = host.strip("[]")
     require_safe_bind(host, settings.token, allow_anonymous=allow_anonymous)
     settings = replace(settings, local_only=settings.token is None and is_loopback(host))
-    with bind(host, port) as bound, tempfile.TemporaryDirectory(prefix="teo-") as folder:
+    with _stopping_cleanly(), bind(host, port) as bound, tempfile.TemporaryDirectory(prefix="teo-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         os.environ[PLAN] = write_plan(choice, settings)
         os.environ["TEO_TOKEN"] = settings.token or ""
@@ -81,6 +84,16 @@ def serve(
         if not _run(bound, settings, workers):
             choice.load()  # says why no worker could load it
             raise TeoError("workers: expected one to start, found that none could load the model; the log says why")
+
+
+@contextmanager
+def _stopping_cleanly() -> Iterator[None]:
+    """Exit with status 0 on SIGTERM until the worker pool handles it; a container's first process would ignore it."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def make_app() -> FastAPI:
@@ -190,6 +203,6 @@ def _run(bound: socket.socket, settings: ServerSettings, workers: int) -> bool:
         server_header=False,
     )
     bound.set_inheritable(True)
-    pool = WorkerPool(config, [bound], hung_after=_HUNG_AFTER, stop_within=settings.shutdown_timeout + 5)
+    pool = WorkerPool(config, [bound], hung_after=HUNG_AFTER, stop_within=settings.shutdown_timeout + 5)
     pool.run()
     return not pool.cannot_start

@@ -76,7 +76,7 @@ class ContentPart(BaseModel):
     """A part of a message; parts of type text, input_text and output_text are read."""
 
     model_config = ConfigDict(extra="allow", strict=True)
-    type: str
+    type: str = "text"
     text: str | None = None
 
 
@@ -84,7 +84,7 @@ class Message(BaseModel):
     """A chat message; what users and assistants said is the dialogue, system and tool messages are left out."""
 
     model_config = ConfigDict(extra="allow", strict=True)
-    role: str
+    role: str | None = Field(default=None, description="May be missing if `type` tells it, as in LangChain's messages.")
     content: str | Annotated[list[ContentPart], FIRST_ERROR] | None = None
 
 
@@ -92,7 +92,9 @@ class TurnsDialogue(BaseModel):
     """A dialogue as a list of turns and the utterance after them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    history: Annotated[list[str], FIRST_ERROR] | None = Field(default=[], description="The turns so far, oldest first.")
+    history: Annotated[list[str], FIRST_ERROR] | None = Field(
+        description="The turns so far, oldest first; may be empty."
+    )
     utterance: str = Field(description="The utterance to complete.")
     id: RowId
 
@@ -359,7 +361,7 @@ class Health(BaseModel):
 def read_dialogue(body: DialogueBody | ChatRequest) -> Dialogue:
     """Return the dialogue that a body of any form holds."""
     if isinstance(body, MessagesDialogue | ChatRequest):
-        return Dialogue.from_messages([message.model_dump() for message in body.messages])
+        return Dialogue.from_messages([message.model_dump(exclude_unset=True) for message in body.messages])
     return Dialogue.from_turns(body.history or [], body.utterance)
 
 

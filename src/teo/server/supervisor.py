@@ -94,6 +94,10 @@ class WorkerPool(Multiprocess):
                 process.process.kill()
                 process.process.join()
 
+    def handle_hup(self) -> None:
+        """Stop: the terminal is gone, and there are no settings to read again."""
+        self.should_exit.set()
+
     def handle_ttin(self) -> None:
         """Ignore the signal: the number of workers stays as it is."""
 

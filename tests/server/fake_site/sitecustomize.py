@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
+from typing import Any
 
 from fake_rewriter import FakeRewriter
 
 from teo.rewriter import Rewriter
 
-Rewriter.from_pretrained = classmethod(lambda cls, *args, **options: FakeRewriter(float(os.environ["FAKE_SECONDS"])))
+
+def load(*_: Any, **__: Any) -> FakeRewriter:
+    time.sleep(float(os.environ.get("FAKE_LOADING", "0")))
+    return FakeRewriter(float(os.environ["FAKE_SECONDS"]))
+
+
+Rewriter.from_pretrained = classmethod(load)

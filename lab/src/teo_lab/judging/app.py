@@ -45,6 +45,8 @@ class Judging:
         name = " ".join(name.split())
         if not 0 < len(name) <= _LONGEST_NAME:
             raise InputError(f"name: expected 1 to {_LONGEST_NAME} characters, found {len(name)}")
+        if any("\ud800" <= sign <= "\udfff" for sign in name):
+            raise InputError("name: expected Unicode text, found a lone surrogate")
         seat = self._store.seat(name)
         return {"rater": seat, **self._progress(seat)}
 

@@ -40,7 +40,7 @@ _DISCARDED = 8
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
-class Gate:
+class RequestMiddleware:
     """ASGI middleware for every request except a browser's CORS preflight."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: ServerMetrics) -> None:
