@@ -99,7 +99,7 @@ def _race(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     from teo.training.config import RandomModel
     from teo.training.saving import save_weights
 
-    _, codec = build_random(RandomModel(family="bart-zh", width=16, layers=1, heads=2), ["any text will do"])
+    _, codec = build_random(RandomModel(family="bart", width=16, layers=1, heads=2), ["any text will do"])
     save_weights(make_bart(), codec, folder / "base" / "weights")
     ModelFolder({"direct": Role("weights")}, source_limit=512).save(folder / "base")
     systems: list[Contestant] = [TwoPassBart(threads) for threads in options.threads]

@@ -1,4 +1,4 @@
-"""Tiny models of every family, made from nothing: BART with either tokenizer, T5 of both kinds, Marian, our own."""
+"""Tiny models of every family, made from scratch: BART with either tokenizer, T5 of both kinds, Marian, our own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def build_family(family: str, folder: Path, texts: Sequence[str], **sizes: int) 
         return build_marian(folder, texts, **settings)
     if family == "t5-gated":
         return build_gated_t5(texts, **settings)
+    if family == "bart-zh":
+        return build_chinese_bart(texts, **settings)
     return build_random(RandomModel(family=family, **settings), texts)  # type: ignore[arg-type]
 
 
@@ -84,3 +86,54 @@ def build_gated_t5(texts: Sequence[str], *, width: int, layers: int, heads: int)
     )
     network = MT5ForConditionalGeneration(config)
     return network, make_ready(network, plain.tokenizer)
+
+
+def build_chinese_bart(texts: Sequence[str], *, width: int, layers: int, heads: int) -> tuple[Any, Codec]:
+    """Return a tiny BART with BERT's tokenizer, as the Chinese BART models have."""
+    from transformers import BartConfig, BartForConditionalGeneration, set_seed
+
+    set_seed(0)
+    tokenizer = wordpiece_tokenizer(texts)
+    config = BartConfig(
+        vocab_size=len(tokenizer),
+        d_model=width,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        encoder_attention_heads=heads,
+        decoder_attention_heads=heads,
+        encoder_ffn_dim=4 * width,
+        decoder_ffn_dim=4 * width,
+        dropout=0.0,
+        max_position_embeddings=256,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.cls_token_id,
+        eos_token_id=tokenizer.sep_token_id,
+        decoder_start_token_id=tokenizer.sep_token_id,
+        init_std=width**-0.5,
+        forced_eos_token_id=None,
+    )
+    network = BartForConditionalGeneration(config)
+    return network, make_ready(network, tokenizer)
+
+
+def wordpiece_tokenizer(texts: Sequence[str]) -> Any:
+    """Return BERT's kind of tokenizer: characters for Chinese, word pieces elsewhere, no token types."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    words = {word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
+    letters = sorted({letter for word in words for letter in word})
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    entries = [*special, *letters, *(f"##{letter}" for letter in letters), *sorted(words - set(letters))]
+    tokenizer = Tokenizer(models.WordPiece({entry: k for k, entry in enumerate(entries)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, splitter, decoders.WordPiece()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_input_names=["input_ids", "attention_mask"],
+    )

@@ -11,13 +11,24 @@ import typer
 from typer.testing import CliRunner
 
 from teo.alignment import derive_edits
-from teo.cli.demo import BY_HAND, SAMPLES, demo
+from teo.cli.demo import SAMPLES, demo
 from teo.cli.export import export
 from teo.loading import has_default
 from teo.result import Rewrite
 from teo.rewriter import Rewriter
 from teo.rules import reason_unchanged
 from teo.units import is_cjk
+
+BY_HAND: tuple[str, ...] = (
+    "When was Frank Herbert born?",
+    "What is the phone number of Da Vinci Pizzeria?",
+    "When did Pierre Curie die?",
+    "Thank you very much!",
+    "周杰伦还唱过什么歌",
+    "小米14有几种颜色",
+    "流浪地球是谁导演的",
+)
+"""A person's rewrite of each sample."""
 
 
 class Asking:
@@ -38,17 +49,7 @@ def app_of(command: Any) -> typer.Typer:
     return app
 
 
-def test_without_a_model_the_edits_of_a_person_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("teo.loading.has_default", lambda: False)
-    result = CliRunner().invoke(app_of(demo), [])
-    assert result.exit_code == 0
-    assert "= When was Frank Herbert born?\n    [D] he [R] Frank Herbert" in result.stdout
-    assert "= Thank you very much!\n\n" in result.stdout, "nothing to change"
-    assert "This installation has no embedded model" in result.stderr
-
-
 def test_every_sample_is_shown_with_its_rewrite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("teo.loading.has_default", lambda: True)
     monkeypatch.setattr(Rewriter, "from_pretrained", lambda *args, **settings: Asking())
     result = CliRunner().invoke(app_of(demo), [])
     assert result.exit_code == 0

@@ -3,8 +3,9 @@ import json
 import pytest
 
 from teo.data import Row
-from teo.data.writing import edit_record, write_jsonl
+from teo.data.row import edit_record
 from teo.dialogue import Dialogue
+from teo.files import write_jsonl
 
 ROW = Row("1", Dialogue(("Is Ben here ?",), "he said so"), "Ben said so to me")
 

@@ -9,14 +9,13 @@ import pytest
 
 from teo.cli.evaluate import read_options
 from teo.data.row import MeaningKeys, Row
-from teo.data.writing import write_jsonl
 from teo.dialogue import Dialogue
 from teo.errors import DataError, InputError, MissingExtraError, ModelError, TeoError
 from teo.evaluation.ablations import VARIANTS
 from teo.evaluation.evaluate import Request, evaluate, evaluate_every
 from teo.evaluation.plots import draw_flow
 from teo.evaluation.report import summarise
-from teo.files import write_text
+from teo.files import write_jsonl, write_text
 from teo.loading import has_default
 from teo.metrics import StageFlow
 from teo.pipelines import PIPELINES

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from family_models import build_family
 from teo.errors import ModelError
 from teo.layouts import Layout, Marker
 from teo.runtime.torch_codec import THEN, Codec, load_tokenizer
-from teo.training.backbones import build_random
-from teo.training.config import RandomModel
 
 torch.set_num_threads(1)
 
@@ -26,14 +26,18 @@ TEXTS = [
 FAMILIES = ("bart", "bart-zh", "t5", "teo")
 
 
+def codec_of(family: str, texts: Sequence[str]) -> Codec:
+    return build_family(family, Path(), texts, width=8, layers=1, heads=1)[1]
+
+
 @pytest.fixture(scope="module", params=FAMILIES)
 def codec(request: pytest.FixtureRequest) -> Codec:
-    return build_random(RandomModel(family=request.param, width=8, layers=1, heads=1), TEXTS)[1]
+    return codec_of(request.param, TEXTS)
 
 
 @pytest.fixture(scope="module")
 def bart() -> Codec:
-    return build_random(RandomModel(family="bart", width=8, layers=1, heads=1), TEXTS)[1]
+    return codec_of("bart", TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +94,18 @@ def test_a_turns_measure_counts_its_separator(codec: Codec) -> None:
     ],
 )
 def test_what_a_decoders_text_starts_with(family: str, start: list[str], reason: str) -> None:
-    codec = build_random(RandomModel(family=family, width=8, layers=1, heads=1), TEXTS)[1]  # type: ignore[arg-type]
+    codec = codec_of(family, TEXTS)
     ids = codec.decoder_start((Marker.WRITE_REWRITE,))
     assert codec.tokenizer.convert_ids_to_tokens(ids) == [*start, "[Y]"], reason
 
 
 def test_t5_has_no_cls_and_it_is_left_out() -> None:
-    codec = build_random(RandomModel(family="t5", width=8, layers=1, heads=1), TEXTS)[1]
+    codec = codec_of("t5", TEXTS)
     assert codec.encode((Marker.CLS, "tea", Marker.SEP)) == [*codec.encode_text("tea"), codec.eos_id]
 
 
 def test_bert_tokenizers_give_no_token_types_and_bart_sources_its_own_separator() -> None:
-    codec = build_random(RandomModel(family="bart-zh", width=8, layers=1, heads=1), TEXTS)[1]
+    codec = codec_of("bart-zh", TEXTS)
     ids = codec.encode((Marker.CLS, "段誉", Marker.SEP))
     assert codec.tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", "段", "誉", "[SEP]"]
     assert "token_type_ids" not in codec.tokenizer.model_input_names
@@ -118,7 +122,7 @@ def test_bert_tokenizers_give_no_token_types_and_bart_sources_its_own_separator(
     ],
 )
 def test_word_pieces_are_joined_as_a_writer_would(text: str, decoded: str, reason: str) -> None:
-    codec = build_random(RandomModel(family="bart-zh", width=8, layers=1, heads=1), [*TEXTS, text])[1]
+    codec = codec_of("bart-zh", [*TEXTS, text])
     assert codec.decode(codec.encode_target((text,))) == (decoded,), reason
 
 
@@ -173,7 +177,7 @@ def test_a_model_without_an_end_token_is_one_clear_line() -> None:
 
 
 def test_a_joiner_that_joins_nothing_is_left_out() -> None:
-    codec = build_random(RandomModel(family="teo", width=8, layers=1, heads=1), TEXTS)[1]
+    codec = codec_of("teo", TEXTS)
     joiner = codec.tokenizer.convert_tokens_to_ids("⁀")
     word, chinese = list(codec.encode_text("batman")), list(codec.encode_text("段誉"))
     end = [codec.eos_id]
@@ -186,7 +190,7 @@ def test_a_joiner_that_joins_nothing_is_left_out() -> None:
 def test_the_border_has_a_token_of_its_own_only_where_the_layout_has_it(bart: Codec) -> None:
     before = len(bart)
     assert bart.encode((Marker.TURN,)) == [], "a model of the first layout has no such token"
-    tokenizer = build_random(RandomModel(family="bart", width=8, layers=1, heads=1), TEXTS)[1].tokenizer
+    tokenizer = codec_of("bart", TEXTS).tokenizer
     codec = Codec(tokenizer, SimpleNamespace(eos_token_id=bart.eos_id, model_type="bart"), Layout(2, speakers=True))
     assert len(codec) == before + 3
     (turn,), (border,) = codec.encode((Marker.TURN,)), codec.encode((Marker.SEP,))

@@ -30,7 +30,8 @@ def test_eight_bits_keep_the_weights(base: Path) -> None:
     again = load_bytes(base)
     ids = torch.tensor([[2, 20, 21, 3]])
     torch.testing.assert_close(
-        stored.eval()(input_ids=ids, labels=ids).logits, again.eval()(input_ids=ids, labels=ids).logits
+        stored.eval()(input_ids=ids, decoder_input_ids=ids).logits,
+        again.eval()(input_ids=ids, decoder_input_ids=ids).logits,
     )
     matrix = stored.encoder.layers[0].feed_forward.up.weight
     steps = matrix / (matrix.abs().amax(1, keepdim=True) / 127)

@@ -46,7 +46,7 @@ def test_the_defaults_are_the_papers(tmp_path: Path) -> None:
         ('order = "random"', 'order: expected "position" or "insertions-first", found "random"'),
         ("roles = [1]", "roles[0]: expected text, found 1"),
         ("model = 3", "model: expected a table, found 3"),
-        ('[model.random]\nfamily = "gpt"', 'model.random.family: expected "bart" or "bart-zh" or "t5" or "teo"'),
+        ('[model.random]\nfamily = "gpt"', 'model.random.family: expected "bart" or "t5" or "teo"'),
         ("[perturbation]\nprob_p = 1.5", "perturbation.prob_p: expected a number from 0 to 1, found 1.5"),
         ("[optimisation]\nbatch_size = 0", "optimisation.batch_size: expected a whole number of at least 1, found 0"),
         ("[optimisation]\nema = 1", "optimisation.ema: expected a number from 0 to below 1, found 1"),

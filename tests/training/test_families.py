@@ -14,7 +14,6 @@ from teo.data.row import Row
 from teo.errors import ConfigError, ModelError
 from teo.layouts import Layout, Marker, dialogue_source, operation_pieces, stage2_source
 from teo.loading import ModelFolder, open_model
-from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import TorchGenerator
 from teo.training.backbones import build_random, load_base
 from teo.training.config import RandomModel, TrainConfig
@@ -77,7 +76,8 @@ def test_a_family_is_trained_saved_loaded_and_decoded(family: str, tmp_path: Pat
         assert (Marker.TURN.value in known) == (family != "teo"), "a token only where the layout has it"
         text = ROWS[0].rewrite
         assert generator.codec.decode(generator.codec.encode_target((Marker.INSERT, text)))[0] is Marker.INSERT
-        assert generator.model.generation_config.num_beams in {None, 1}, "greedy, whatever the base was set to"
+        if family != "teo":  # which transformers never searches with
+            assert generator.model.generation_config.num_beams in {None, 1}, "greedy, whatever the base was set to"
 
 
 @pytest.mark.train
@@ -91,7 +91,7 @@ def test_a_model_with_speakers_reads_them_and_lends_its_stage_1_to_its_like_only
     assert model.folder.layout == Layout(2, speakers=True)
     stages = model.load(["stage1"])
     assert stages.layout == model.folder.layout
-    codec = Codec.from_pretrained(tmp_path / "model" / "stage1")
+    codec = stages["stage1"].generator.codec  # type: ignore[attr-defined]
     plain, marked = (codec.encode(dialogue_source(ROWS[0].dialogue, layout)) for layout in (Layout(2), stages.layout))
     assert len(marked) == len(plain) + len(ROWS[0].dialogue.history) + 1, "a mark for each turn and the utterance"
     borrowed = {"base": str(base), "stage1": str(tmp_path / "model"), **limits}

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -14,9 +15,17 @@ from typer.testing import CliRunner
 from teo_lab import __version__
 from teo_lab.cli.app import app
 
-MAKE = ("rows", "encode", "train", "pretrain", "base", "average", "teacher")
-MEASURE = ("reproduce", "judge", "retrieval", "report")
-TEACHER = ("prepare", "tune", "rewrite", "sample", "answers")
+MAKE = ("rows", "encode", "train", "clean", "pretrain", "base", "average", "teacher")
+MEASURE = ("reproduce", "evaluate", "judge", "retrieval", "store", "pages", "report", "sheets")
+WIDTH, SCREEN = 80, 40
+
+
+def verbs_of(command: Any, *words: str) -> list[tuple[str, ...]]:
+    """Return the verbs of a command and of the groups in it, with the words before them."""
+    commands = getattr(command, "commands", None)
+    if commands is None:
+        return [words]
+    return [found for name, verb in commands.items() for found in verbs_of(verb, *words, name)]
 
 
 def help_of(*words: str) -> str:
@@ -33,13 +42,21 @@ def test_the_help_groups_the_verbs() -> None:
     assert [verb for verb in MEASURE if f" {verb} " not in measure] == []
 
 
-@pytest.mark.parametrize("words", [(verb,) for verb in MAKE[:-1]] + [("teacher", verb) for verb in TEACHER])
+def test_all_verbs_fit_on_one_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", WIDTH)
+    lines = CliRunner().invoke(app, ["--help"], env={"COLUMNS": str(WIDTH)}).stdout.splitlines()
+    assert len(lines) <= SCREEN
+    assert max(map(len, lines)) <= WIDTH
+
+
+@pytest.mark.parametrize("words", verbs_of(get_command(app)), ids=" ".join)
 def test_the_help_of_a_verb_ends_in_examples(words: tuple[str, ...]) -> None:
     assert f"Example: teo-lab {' '.join(words)} " in help_of(*words)
 
 
 def test_every_verb_prints_its_help() -> None:
-    for verb in get_command(app).commands:  # type: ignore[attr-defined]
+    assert sorted((*MAKE, *MEASURE)) == sorted(get_command(app).commands)  # type: ignore[attr-defined]
+    for verb in (*MAKE, *MEASURE):
         assert f"Usage: root {verb} " in help_of(verb) or f"teo-lab {verb} " in help_of(verb)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from teo.cli.options import VariantOption
 from teo.cli.output import echo_json
 
 
@@ -22,9 +23,7 @@ def calibrate(
         ),
     ],
     *,
-    variant: Annotated[
-        str | None, typer.Option(help="The pipeline; by default the model's own.", metavar="NAME")
-    ] = None,
+    variant: VariantOption = None,
     evidence: Annotated[
         str,
         typer.Option(

@@ -22,20 +22,6 @@ data_app = typer.Typer(help="Download, count and convert datasets.", no_args_is_
 _SHOWN_SKIPPED = 10
 
 
-class History(StrEnum):
-    """How much history a row of TASK has."""
-
-    FULL = "full"
-    LAST_TWO = "last-two"
-
-
-class Forms(StrEnum):
-    """Which incomplete versions of a TASK turn become rows."""
-
-    ONE = "one"
-    BOTH = "both"
-
-
 class OperationOrder(StrEnum):
     """The order of the operations in the paper's string."""
 
@@ -45,8 +31,12 @@ class OperationOrder(StrEnum):
 
 Out = Annotated[Path, typer.Argument(help="The JSONL file to write; - is standard output.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at malformed rows instead of skipping them.")]
-HistoryOption = Annotated[History | None, typer.Option(help="TASK only: the whole history, or its last two turns.")]
-FormsOption = Annotated[Forms | None, typer.Option(help="TASK only: one incomplete version of each turn, or both.")]
+HistoryOption = Annotated[
+    str | None, typer.Option(help="TASK only: full (the whole history) or last-two (turns).", metavar="NAME")
+]
+FormsOption = Annotated[
+    str | None, typer.Option(help="TASK only: one (incomplete version of each turn) or both.", metavar="NAME")
+]
 
 
 def stats(
@@ -98,7 +88,7 @@ def edits(
     forms: FormsOption = None,
 ) -> None:
     """Write the rows with their derived operations and edits."""
-    from teo.data.writing import edit_record
+    from teo.data.row import edit_record
 
     loaded = _load(name, path, split, strict, _options(history, forms))
     _write(out, (edit_record(row, order.value) for row in loaded.rows))
@@ -148,10 +138,10 @@ for _name, _verb in (
     add_verb(data_app, _name, _verb, f"data {_name}")
 
 
-def _options(history: History | None, forms: Forms | None) -> dict[str, str]:
+def _options(history: str | None, forms: str | None) -> dict[str, str]:
     """Return the options that the user chose; for the others the reader has defaults."""
     chosen = {"history": history, "forms": forms}
-    return {name: value.value for name, value in chosen.items() if value is not None}
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def _load(name: str, path: Path, split: str, strict: bool, options: Mapping[str, str]) -> Loaded:

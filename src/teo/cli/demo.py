@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from teo.cli.options import ModelOption, VariantOption
 from teo.cli.show import show_deleted, show_edits, show_reason, wants_colour
 
 SAMPLES: tuple[tuple[str, ...], ...] = (
@@ -24,35 +25,17 @@ SAMPLES: tuple[tuple[str, ...], ...] = (
 )
 """Each is the history, then the utterance."""
 
-BY_HAND: tuple[str, ...] = (
-    "When was Frank Herbert born?",
-    "What is the phone number of Da Vinci Pizzeria?",
-    "When did Pierre Curie die?",
-    "Thank you very much!",
-    "周杰伦还唱过什么歌",
-    "小米14有几种颜色",
-    "流浪地球是谁导演的",
-)
-"""A person's rewrite of each sample; shown if there is no model."""
-
 
 def demo(
     *,
-    model: Annotated[
-        str | None, typer.Option(help="A model folder or a hub id; by default the embedded model.", metavar="MODEL")
-    ] = None,
-    variant: Annotated[
-        str | None, typer.Option(help="The pipeline; by default the model's own.", metavar="NAME")
-    ] = None,
+    model: ModelOption = None,
+    variant: VariantOption = None,
     runtime: Annotated[str, typer.Option(help="onnx, or torch for a folder that was not exported.")] = "onnx",
 ) -> None:
     """Show a few sample rewrites with their edits and confidence."""
-    from teo.loading import has_default, require_runtime
+    from teo.loading import require_runtime
     from teo.rewriter import Rewriter
 
-    if model is None and not has_default():
-        _show_by_hand()
-        return
     started = time.perf_counter()
     rewriter = Rewriter.from_pretrained(model, variant=variant, runtime=require_runtime(runtime))
     loaded, colour = time.perf_counter(), wants_colour()
@@ -70,24 +53,5 @@ def demo(
     each = (time.perf_counter() - loaded) / len(SAMPLES)
     typer.echo(
         f"{rewriter.name}, {rewriter.variant}: loaded in {loaded - started:.2f} s, {each * 1000:.0f} ms per dialogue",
-        err=True,
-    )
-
-
-def _show_by_hand() -> None:
-    """Show the samples with a person's rewrites and the edits derived from them."""
-    from teo.alignment import derive_edits
-    from teo.edits import format_operations
-
-    for (*history, utterance), rewrite in zip(SAMPLES, BY_HAND, strict=True):
-        script = derive_edits(utterance, rewrite)
-        for turn in history:
-            typer.echo(f"    {turn}")
-        typer.echo(f"  > {show_deleted(utterance, script, colour=wants_colour())}")
-        typer.echo(f"  = {show_edits(utterance, script, colour=wants_colour())}")
-        typer.echo(f"    {format_operations(script.operations)}".rstrip() + "\n")
-    typer.echo(
-        "This installation has no embedded model: a person wrote the rewrites above, and the edits are derived from "
-        "them. To see a model's rewrites: teo demo --model FOLDER",
         err=True,
     )

@@ -6,17 +6,14 @@ from typing import Annotated
 
 import typer
 
+from teo.cli.options import ModelOption, VariantOption
 from teo.errors import InputError
 
 
 def mcp(
     *,
-    model: Annotated[
-        str | None, typer.Option(help="A model folder or a hub id; by default the embedded model.", metavar="MODEL")
-    ] = None,
-    variant: Annotated[
-        str | None, typer.Option(help="The pipeline; by default the model's own.", metavar="NAME")
-    ] = None,
+    model: ModelOption = None,
+    variant: VariantOption = None,
     threads: Annotated[int | None, typer.Option(help="Number of threads.", metavar="N", min=1)] = None,
     url: Annotated[
         str | None, typer.Option(help="Call a running teo serve instead of loading a model.", metavar="URL")

@@ -1,4 +1,4 @@
-"""The options that several commands share: a dataset's name, its path, its split; the device and precision of torch."""
+"""The options that several verbs share: the model and its pipeline, a dataset, the device and precision of torch."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ DATASET_HELP = f"Dataset: {DATASETS}."
 PATH_HELP = "The dataset's folder or file."
 SPLIT_HELP = "train, dev, train+dev, test or all (res200k also valid)."
 
+ModelOption = Annotated[
+    str | None, typer.Option(help="A model folder, or hub:owner/name; by default the embedded model.", metavar="MODEL")
+]
+VariantOption = Annotated[str | None, typer.Option(help="The pipeline; by default the model's own.", metavar="NAME")]
 DatasetArgument = Annotated[str, typer.Argument(help=DATASET_HELP)]
 PathArgument = Annotated[Path, typer.Argument(help=PATH_HELP)]
 DatasetOption = Annotated[str, typer.Option(help=DATASET_HELP)]

@@ -1,4 +1,4 @@
-"""Runs a command: the one place that turns errors into a line on stderr and an exit status."""
+"""Runs a command: the one function that turns errors into a line on stderr and an exit status."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from teo.data.registry import Dataset, PublishedFile
 from teo.errors import TeoError
 
 MIRROR_VARIABLE = "TEO_DATA_MIRROR"
-"""An address that serves <dataset>/<file> in place of the published ones."""
+"""An address that serves <dataset>/<file> instead of the published ones."""
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes so far, and the bytes in all if the server says so."""

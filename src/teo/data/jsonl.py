@@ -1,6 +1,6 @@
 """Our own rows, one JSON object a line: {"id", "history", "utterance", "rewrite"}, or "messages" for the middle two.
 
-In place of "rewrite" a row may have "rewrites", a list of rewrites that are all accepted: the first is the reference,
+Instead of "rewrite" a row may have "rewrites", a list of rewrites that are all accepted: the first is the reference,
 and EM counts a match with any (a row with both keys names the first of them twice). Meaning keys ("need", "forbid";
 `teo.metrics.meaning`) let an evaluation tell whether other wordings mean the same; "judged", an object of rewrites and
 true or false, holds what a person said of them.

@@ -65,4 +65,4 @@ class Reader(Protocol):
         """Return the file (or the folder of files) of a published part."""
 
     def read(self, file: Path, part: str, options: Mapping[str, str]) -> Iterator[Entry | Skipped]:
-        """Yield the part's rows in order, with a report in place of each malformed one."""
+        """Yield the part's rows in order, with a report for each malformed one."""

@@ -6,7 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from teo.alignment import derive_edits
 from teo.dialogue import Dialogue
+from teo.edits import Order, format_operations
 
 
 def fingerprint(text: str) -> str:
@@ -65,3 +67,10 @@ class Row:
         if self.references:
             record["rewrites"] = [self.rewrite, *self.references]
         return record | self.keys.to_dict() if self.keys else record
+
+
+def edit_record(row: Row, order: Order = "position") -> dict[str, Any]:
+    """Return the row with what turns its utterance into its rewrite: the paper's string and the positioned edits."""
+    script = derive_edits(row.dialogue.utterance, row.rewrite)
+    operations = format_operations(script.operations, order)
+    return {**row.to_dict(), "operations": operations, "edits": script.to_dicts()}

@@ -164,7 +164,6 @@ def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form)
         form=form,
         d_model=shape.d_model,
         heads=shape.heads,
-        kv_heads=shape.kv_heads,
         head_size=shape.head_size,
         decoder_layers=shape.decoder_layers,
         turn_types=network.turn_types,
@@ -172,8 +171,8 @@ def _export_weights(source: Path, out: Path, tokenizer_folder: Path, form: Form)
         eos_id=_id(ids["eos"]),
         sep_id=_id(ids["sep"], ids["eos"]),
         start_id=_id(ids["decoder_start"], ids["pad"]),
-        embedding=writer.places["embedding"],
-        embedding_scale=writer.places.get("embedding:scale"),
+        embedding=writer.slices["embedding"],
+        embedding_scale=writer.slices.get("embedding:scale"),
         positions=network.positions,
     )
     write_json(out / DESCRIPTION, description.to_dict())

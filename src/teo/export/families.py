@@ -63,10 +63,8 @@ def read_network(model: Any, source: Path) -> Network:
 
 
 def _read_own(config: Any, weights: Weights) -> Network:
-    names = ("d_model", "heads", "encoder_layers", "decoder_layers", "kv_heads", "head_size", "norm", "rope_theta")
-    sizes = {name: getattr(config, name) for name in (*names, "embedding_norm")}
-    gated = config.feed_forward == "swiglu"
-    shape = Shape(**sizes, activation="silu" if gated else "gelu", gated=gated)
+    names = ("d_model", "heads", "encoder_layers", "decoder_layers", "head_size")
+    shape = Shape(**{name: getattr(config, name) for name in names})
     return Network(shape, weights, turn_types=config.turn_types)
 
 
@@ -92,7 +90,6 @@ def _read_bart(config: Any, weights: Weights, parts: dict[str, Array], source: P
     shape = Shape(
         d_model=config.d_model,
         heads=heads[0],
-        kv_heads=heads[0],
         head_size=config.d_model // heads[0],
         encoder_layers=config.encoder_layers,
         decoder_layers=config.decoder_layers,
@@ -140,7 +137,6 @@ def _read_t5(config: Any, weights: Weights, parts: dict[str, Array], source: Pat
     shape = Shape(
         d_model=config.d_model,
         heads=config.num_heads,
-        kv_heads=config.num_heads,
         head_size=config.d_kv,
         encoder_layers=config.num_layers,
         decoder_layers=config.num_decoder_layers,

@@ -28,6 +28,8 @@ Activation = Literal["gelu", "gelu-tanh", "relu", "silu"]
 _OPSET, _IR = 20, 10
 _FUSED = "com.microsoft"
 _INLINE_BYTES = 1024
+_THETA = 10_000.0
+"""The base of the rotary positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,6 @@ class Shape:
     heads: int
     encoder_layers: int
     decoder_layers: int
-    kv_heads: int
     head_size: int
     norm: Literal["layer", "rms"] = "layer"
     epsilon: float = 1e-5
@@ -51,21 +52,15 @@ class Shape:
     gated: bool = False
     """A third linear map, after the activation, gates what the first gives."""
     positions: Literal["rotary", "table", "relative"] = "rotary"
-    rope_theta: float = 10_000.0
     query_scale: float | None = None
     """What queries are multiplied by; None: one over the root of the head's size."""
     copies: bool = True
     """Turn embedding and copy head."""
 
     @property
-    def query_size(self) -> int:
-        """Numbers in a row of queries, all heads together."""
+    def width(self) -> int:
+        """Numbers in a row of queries, keys or values, all heads together."""
         return self.heads * self.head_size
-
-    @property
-    def key_size(self) -> int:
-        """Numbers in a row of keys or values, all heads together."""
-        return self.kv_heads * self.head_size
 
 
 class Graph:
@@ -96,10 +91,10 @@ class Graph:
             elif tensor.nbytes <= _INLINE_BYTES:
                 self._constants[name] = numpy_helper.from_array(np.ascontiguousarray(tensor), name)
             else:
-                place = self.writer.write(name, tensor)
+                written = self.writer.write(name, tensor)
                 stored = TensorProto(name=name, data_location=TensorProto.EXTERNAL, dims=tensor.shape)
                 stored.data_type = helper.np_dtype_to_tensor_dtype(tensor.dtype)
-                details = {"location": place.file, "offset": place.offset, "length": tensor.nbytes}
+                details = {"location": written.file, "offset": written.offset, "length": tensor.nbytes}
                 for key, value in details.items():
                     stored.external_data.add(key=key, value=str(value))
                 self._constants[name] = stored
@@ -214,38 +209,16 @@ class Graph:
         tables = self.constant("cosine", cosine), self.constant("sine", sine)
         return self.node("RotaryEmbedding", x, positions, *tables, fused=True, num_heads=heads)
 
-    def split_heads(self, x: str, heads: int) -> str:
-        """Return (batch, heads, length, size)."""
-        apart = self.node("Reshape", x, self.sizes(0, 0, heads, self.shape.head_size))
+    def split_heads(self, x: str, heads: int = 0) -> str:
+        """Return (batch, heads, length, size); 0: as many heads as the model has."""
+        apart = self.node("Reshape", x, self.sizes(0, 0, heads or self.shape.heads, self.shape.head_size))
         return self.node("Transpose", apart, perm=[0, 2, 1, 3])
 
     def attend(self, query: str, key: str, value: str, bias: str) -> str:
-        """Return what each position reads, heads joined: (batch, length, heads * size); queries are scaled already.
-
-        If heads share keys, the queries of a group are stacked: no key is repeated.
-        """
-        shape = self.shape
-        grouped = shape.kv_heads != shape.heads
-        if grouped:
-            query = self.node("Reshape", query, self.sizes(0, shape.kv_heads, -1, shape.head_size))
+        """Return what each position reads, heads joined: (batch, length, heads * size); queries are scaled already."""
         scores = self.node("FusedMatMul", query, key, fused=True, transB=1)
-        if grouped:
-            scores = self.node("Reshape", scores, self.sizes(0, shape.heads, -1, 0))
-        share = self.node("Softmax", self.node("Add", scores, bias), axis=-1)
-        if grouped:
-            share = self.node("Reshape", share, self.sizes(0, shape.kv_heads, -1, 0))
-        read = self.node("MatMul", share, value)
-        if grouped:
-            read = self.node("Reshape", read, self.sizes(0, shape.heads, -1, shape.head_size))
-        return self.node("Reshape", self.node("Transpose", read, perm=[0, 2, 1, 3]), self.sizes(0, 0, shape.query_size))
-
-    def split_query_key(self, joined: str) -> tuple[str, ...]:
-        """Return queries and keys of heads that lie one behind the other."""
-        shape = self.shape
-        if shape.kv_heads == shape.heads:
-            return self.nodes("Split", joined, outputs=(True, True), axis=1, num_outputs=2)
-        sizes = self.sizes(shape.heads, shape.kv_heads)
-        return self.nodes("Split", joined, sizes, outputs=(True, True), axis=1)
+        read = self.node("MatMul", self.node("Softmax", self.node("Add", scores, bias), axis=-1), value)
+        return self.node("Reshape", self.node("Transpose", read, perm=[0, 2, 1, 3]), self.sizes(0, 0, self.shape.width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +232,7 @@ class Rows:
 def rotary_tables(shape: Shape) -> tuple[Array, Array]:
     """Return cosines and sines by position and half of a head's dimensions."""
     exponent = np.arange(0, shape.head_size, 2, dtype=np.float32) / np.float32(shape.head_size)
-    speed = np.float32(shape.rope_theta) ** -exponent
+    speed = np.float32(_THETA) ** -exponent
     angle = np.arange(POSITIONS, dtype=np.float32)[:, None] * speed
     return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
 
@@ -267,7 +240,7 @@ def rotary_tables(shape: Shape) -> tuple[Array, Array]:
 def query_key(weights: Weights, name: str, shape: Shape) -> tuple[Array, Array | None]:
     """Return weight and bias of queries, scaled for their dot products, and keys in one."""
     query, shift = scaled_query(weights, name, shape)
-    key, bias = key_or_value(weights, name, slice(shape.key_size))
+    key, bias = key_or_value(weights, name, slice(shape.width))
     both = None if shift is None or bias is None else np.concatenate([shift, bias])
     return np.concatenate([query, key]), both
 

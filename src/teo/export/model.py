@@ -20,7 +20,7 @@ def encoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weigh
     """Return the encoder: the sources' tokens without padding in, keys and values for the decoder out.
 
     Tokens of all sources stand in one line of rows. Only attention needs them by source: `slots` says which row each
-    place of each source holds (padding holds any), `places` where each row lies among all places.
+    position of each source holds (padding holds any), `places` in which slot each row lies.
     """
     graph = Graph(writer, form, shape)
     embedded = graph.input("embedded", TensorProto.FLOAT, ["tokens", shape.d_model])
@@ -60,29 +60,29 @@ def _encoder_attention(
     """Return what each row reads of its own source."""
     positions, slots, places, bias = inputs
     shape, rows = graph.shape, graph.rows(normed)
-    heads = shape.heads + shape.kv_heads
+    heads = 2 * shape.heads
     both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
     if shape.positions == "rotary":
         both = graph.turn(graph.node("Unsqueeze", both, graph.sizes(1)), positions, heads)
         both = graph.node("Reshape", both, graph.sizes(-1, heads * shape.head_size))
-    value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.key_size, None)))
+    value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.width, None)))
     joined = graph.split_heads(graph.node("Gather", both, slots, axis=0), heads)
-    query, key = graph.split_query_key(joined)
-    value = graph.split_heads(graph.node("Gather", value, slots, axis=0), shape.kv_heads)
-    read = graph.node("Reshape", graph.attend(query, key, value, bias), graph.sizes(-1, shape.query_size))
+    query, key = graph.nodes("Split", joined, outputs=(True, True), axis=1, num_outputs=2)
+    value = graph.split_heads(graph.node("Gather", value, slots, axis=0))
+    read = graph.node("Reshape", graph.attend(query, key, value, bias), graph.sizes(-1, shape.width))
     return graph.node("Gather", read, places, axis=0)
 
 
 def _encoder_outputs(graph: Graph, rows: Rows, slots: str, weights: Weights) -> None:
     """Give out what every step of the decoder reads: keys and values of each layer, and the copy head's keys."""
     shape = graph.shape
-    size, heads = shape.key_size, shape.kv_heads
+    size = shape.width
     for index in range(shape.decoder_layers):
         name = f"decoder.layers.{index}.cross_attention"
         for part, span in (("key", slice(size)), ("value", slice(size, None))):
             flat = graph.linear(rows, f"{name}.{part}", *key_or_value(weights, name, span))
-            by_source = graph.split_heads(graph.node("Gather", flat, slots, axis=0), heads)
-            sizes = ("batch", heads, "source", shape.head_size)
+            by_source = graph.split_heads(graph.node("Gather", flat, slots, axis=0))
+            sizes = ("batch", shape.heads, "source", shape.head_size)
             graph.output(by_source, f"cross_{part}_{index}", TensorProto.FLOAT, sizes)
     if not shape.copies:
         return
@@ -111,8 +111,8 @@ def decoder_graph(writer: WeightWriter, form: Form, shape: Shape, weights: Weigh
     """Return one pass of the decoder: some tokens after those cached in, the likeliest next tokens out.
 
     New tokens of all texts stand in one line, as the encoder's do, and each text may have any number of them. `slots`
-    and `places` lay them out by text; `text_slots` says which row each place of each text holds, of those cached and
-    the new ones behind them. `asked` names the tokens whose next one is asked for; `wanted` tokens get their score too.
+    and `places` lay them out by text; `text_slots` says which row each position of each text holds, of those cached and
+    the new ones behind them. `asked` names the tokens whose next one is wanted; `wanted` tokens get their score too.
     """
     graph = Graph(writer, form, shape)
     embedded = graph.input("embedded", TensorProto.FLOAT, ["tokens", shape.d_model])
@@ -168,22 +168,22 @@ class _Line:
 def _self_attention(graph: Graph, normed: str, index: int, weights: Weights, line: _Line) -> str:
     """Return what each token reads of its text so far; its keys and values join those cached, in the text's order."""
     shape, rows = graph.shape, graph.rows(normed)
-    heads = shape.heads + shape.kv_heads
+    heads = 2 * shape.heads
     name = f"decoder.layers.{index}.self_attention"
     both = graph.linear(rows, f"{name}.query_key", *query_key(weights, name, shape))
     if shape.positions == "rotary":
         both = graph.turn(graph.node("Unsqueeze", both, graph.sizes(1)), line.positions, heads)
         both = graph.node("Reshape", both, graph.sizes(-1, heads * shape.head_size))
-    sizes = graph.sizes(shape.query_size, shape.key_size)
+    sizes = graph.sizes(shape.width, shape.width)
     query, key = graph.nodes("Split", both, sizes, outputs=(True, True), axis=1)
-    value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.key_size, None)))
+    value = graph.linear(rows, f"{name}.value", *key_or_value(weights, name, slice(shape.width, None)))
     cached = {"key": key, "value": value}
     for part, new in cached.items():
-        past = graph.input(f"past_{part}_{index}", TensorProto.FLOAT, ["batch", "past", shape.key_size])
-        pool = graph.node("Concat", graph.node("Reshape", past, graph.sizes(-1, shape.key_size)), new, axis=0)
+        past = graph.input(f"past_{part}_{index}", TensorProto.FLOAT, ["batch", "past", shape.width])
+        pool = graph.node("Concat", graph.node("Reshape", past, graph.sizes(-1, shape.width)), new, axis=0)
         whole = graph.node("Gather", pool, line.text_slots, axis=0)
-        graph.output(whole, f"present_{part}_{index}", TensorProto.FLOAT, ("batch", "written", shape.key_size))
-        cached[part] = graph.split_heads(whole, shape.kv_heads)
+        graph.output(whole, f"present_{part}_{index}", TensorProto.FLOAT, ("batch", "written", shape.width))
+        cached[part] = graph.split_heads(whole)
     return _attend(graph, query, cached["key"], cached["value"], line.own_bias, line)
 
 
@@ -192,7 +192,7 @@ def _cross_attention(graph: Graph, normed: str, index: int, weights: Weights, li
     shape = graph.shape
     name = f"decoder.layers.{index}.cross_attention"
     query = graph.linear(graph.rows(normed), f"{name}.query", *scaled_query(weights, name, shape))
-    sizes: tuple[str | int, ...] = ("batch", shape.kv_heads, "source", shape.head_size)
+    sizes: tuple[str | int, ...] = ("batch", shape.heads, "source", shape.head_size)
     key = graph.input(f"cross_key_{index}", TensorProto.FLOAT, sizes)
     value = graph.input(f"cross_value_{index}", TensorProto.FLOAT, sizes)
     return _attend(graph, query, key, value, line.bias, line)
@@ -201,8 +201,8 @@ def _cross_attention(graph: Graph, normed: str, index: int, weights: Weights, li
 def _attend(graph: Graph, query: str, key: str, value: str, bias: str, line: _Line) -> str:
     """Return what each token reads, its queries laid out by text for it."""
     shape = graph.shape
-    by_text = graph.split_heads(graph.node("Gather", query, line.slots, axis=0), shape.heads)
-    read = graph.node("Reshape", graph.attend(by_text, key, value, bias), graph.sizes(-1, shape.query_size))
+    by_text = graph.split_heads(graph.node("Gather", query, line.slots, axis=0))
+    read = graph.node("Reshape", graph.attend(by_text, key, value, bias), graph.sizes(-1, shape.width))
     return graph.node("Gather", read, line.places, axis=0)
 
 

@@ -25,8 +25,8 @@ def add_positions(graph: Graph, x: str, side: str, weights: Weights, numbers: st
 
 def source_distances(graph: Graph, slots: str, weights: Weights) -> str:
     """Return what the distances between the positions of a source add to its attention: (1, heads, source, source)."""
-    places = _range(graph, graph.node("Shape", slots, start=1, end=2))
-    return _by_distance(graph, "encoder", graph.node("Unsqueeze", places, graph.sizes(0, 2)), places, weights)
+    positions = _range(graph, graph.node("Shape", slots, start=1, end=2))
+    return _by_distance(graph, "encoder", graph.node("Unsqueeze", positions, graph.sizes(0, 2)), positions, weights)
 
 
 def text_distances(graph: Graph, positions: str, slots: str, own_bias: str, weights: Weights) -> str:

@@ -10,6 +10,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from teo.errors import ModelError
 from teo.files import write_json
 from teo.runtime.onnx_codec import CODING
+from teo.runtime.onnx_files import to_stored
 from teo.runtime.torch_codec import Codec
 
 _UNIGRAM = 1
@@ -23,7 +24,7 @@ def write_tokenizer(codec: Codec, out: Path, source: Path) -> None:
 
     `source` is the folder that the tokenizer came from, for messages.
     """
-    tokenizer, coding = codec.tokenizer, codec.coding.to_dict()
+    tokenizer, coding = codec.tokenizer, to_stored(codec.coding)
     if getattr(tokenizer, "is_fast", False):
         converted = tokenizer.backend_tokenizer
     elif hasattr(tokenizer, "spm_source") and not tokenizer.separate_vocabs:

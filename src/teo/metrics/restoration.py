@@ -52,7 +52,7 @@ class Restoration(Metric):
             "run": ("any-new-unit", "left-out", "blank-unit", "RUN"),
             "pan": ("new-ngram", "counted", "nothing", "SARG"),
         }
-        restored, complete, empty, peer = named[self.definition]
+        restored, complete, empty, like = named[self.definition]
         settings = (
             ("units", units),
             ("case", "lower"),
@@ -63,7 +63,7 @@ class Restoration(Metric):
             ("counts", "sets"),
             ("average", "micro"),
             ("empty", empty),
-            ("as", peer),
+            ("as", like),
         )
         return (Signature(f"restoration-{self.definition}", settings),) * len(self.names)
 

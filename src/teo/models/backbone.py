@@ -12,12 +12,11 @@ from typing import Any, NamedTuple, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import GenerationMixin, PreTrainedModel
-from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers import PreTrainedModel
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
 from teo.models.configuration import TeoConfig
-from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, make_norm, rotary_table
+from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, rotary_table
 
 IGNORED = -100
 """The label that carries no loss."""
@@ -39,7 +38,7 @@ class Mixture(NamedTuple):
     log_attention: Tensor
     """Over source positions: (batch, length, source)."""
     gate: Tensor
-    """The gate's logit, above 0 where copying is likelier: (batch, length)."""
+    """The gate's logit, above 0 if copying is likelier: (batch, length)."""
 
 
 class TeoEncoder(nn.Module):
@@ -50,9 +49,9 @@ class TeoEncoder(nn.Module):
         self.config = config
         self.embedding = embedding
         self.turn_embedding = nn.Embedding(config.turn_types, config.d_model)
-        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
+        self.embedding_norm = nn.LayerNorm(config.d_model)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.final_norm = make_norm(config)
+        self.final_norm = nn.LayerNorm(config.d_model)
         self.dropout = nn.Dropout(config.dropout)
         self.main_input_name = "input_ids"
 
@@ -67,8 +66,7 @@ class TeoEncoder(nn.Module):
         x = self.embedding(input_ids) + self.turn_embedding(self.turns(input_ids))
         x = self.dropout(self.embedding_norm(x))
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
-        config = self.config
-        table = rotary_table(input_ids.shape[1], config.head_size, config.rope_theta, x.device)
+        table = rotary_table(input_ids.shape[1], self.config.head_size, x.device)
         for layer in self.layers:
             x = layer(x, mask, table)
         return EncodedSource(last_hidden_state=self.final_norm(x), source_ids=input_ids)
@@ -81,65 +79,35 @@ class TeoDecoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = embedding
-        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
+        self.embedding_norm = nn.LayerNorm(config.d_model)
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.final_norm = make_norm(config)
+        self.final_norm = nn.LayerNorm(config.d_model)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self,
-        input_ids: Tensor,
-        source: Tensor,
-        source_mask: Tensor | None = None,
-        own_padding: Tensor | None = None,
-        cache: EncoderDecoderCache | None = None,
+        self, input_ids: Tensor, source: Tensor, source_mask: Tensor | None = None, own_mask: Tensor | None = None
     ) -> Tensor:
-        """Return the states of the given positions; with a cache they follow the positions it holds."""
-        config, length = self.config, input_ids.shape[1]
-        past = 0 if cache is None else int(cache.self_attention_cache.get_seq_length())
+        """Return the states of the positions of each text.
+
+        `own_mask` (batch, 1, length, length) says which positions each may read; None: those before it and itself.
+        """
         x = self.dropout(self.embedding_norm(self.embedding(input_ids)))
-        table = rotary_table(length, config.head_size, config.rope_theta, x.device, past)
+        table = rotary_table(input_ids.shape[1], self.config.head_size, x.device)
         mask = None if source_mask is None else source_mask[:, None, None, :].bool()
-        own_mask = _own_mask(length, past, own_padding, x.device)
-        for index, layer in enumerate(cast("list[DecoderLayer]", self.layers)):
-            source_keys = _cached_source(layer, index, source, cache)
-            own = None
-            if cache is not None:
-                own = layer.self_attention.keys_values(layer.self_norm(x), table)
-                own = cache.self_attention_cache.update(*own, index)
-            x = layer(x, table, source_keys, mask, own, own_mask)
+        for layer in cast("list[DecoderLayer]", self.layers):
+            x = layer(x, table, layer.cross_attention.keys_values(source), mask, own_mask=own_mask)
         return self.final_norm(x)
 
 
-def _own_mask(length: int, past: int, padding: Tensor | None, device: torch.device) -> Tensor | None:
-    """Return which written positions each position may read; None where plain causal attention says it all."""
-    if padding is None and past == 0:
-        return None
-    if padding is not None and padding.dim() == 4:  # (batch, 1, length, length): several texts in one row
-        return padding
-    mask = torch.ones(length, past + length, dtype=torch.bool, device=device).tril(past)[None, None]
-    return mask if padding is None else mask & padding[:, None, None, : past + length].bool()
+class TeoForConditionalGeneration(PreTrainedModel):
+    """The whole model, in transformers' form: forward, save_pretrained, from_pretrained.
 
-
-def _cached_source(
-    layer: DecoderLayer, index: int, source: Tensor, cache: EncoderDecoderCache | None
-) -> tuple[Tensor, Tensor]:
-    if cache is None:
-        return layer.cross_attention.keys_values(source)
-    if not cache.is_updated.get(index):
-        cache.is_updated[index] = True
-        return cache.cross_attention_cache.update(*layer.cross_attention.keys_values(source), index)
-    stored = cache.cross_attention_cache.layers[index]
-    return stored.keys, stored.values
-
-
-class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
-    """The whole model, in transformers' form: forward, generate, save_pretrained, from_pretrained."""
+    `teo.runtime.torch_steps` generates with it.
+    """
 
     config_class = TeoConfig
     base_model_prefix = "teo"
     main_input_name = "input_ids"
-    _supports_cache_class = True
     _tied_weights_keys = {  # noqa: RUF012
         "encoder.embedding.weight": "embedding.weight",
         "decoder.embedding.weight": "embedding.weight",
@@ -164,8 +132,6 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
         elif isinstance(module, nn.LayerNorm):
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.RMSNorm):
-            nn.init.ones_(module.weight)
         elif isinstance(module, TeoForConditionalGeneration):
             nn.init.zeros_(module.output_bias)
 
@@ -207,39 +173,18 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
-        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: EncodedSource | None = None,
-        past_key_values: EncoderDecoderCache | None = None,
-        labels: Tensor | None = None,
-        use_cache: bool | None = None,
         **_: Any,
     ) -> Seq2SeqLMOutput:
-        """Return the loss where labels are given, and log-probabilities as logits (not in training, to save memory)."""
+        """Return log-probabilities as logits, for each position of the decoder's texts."""
         if encoder_outputs is None:
             encoder_outputs = self.encoder(input_ids, attention_mask)
         source, source_ids = encoder_outputs["last_hidden_state"], encoder_outputs["source_ids"]
         if attention_mask is None:
             attention_mask = torch.ones_like(source_ids)
-        if decoder_input_ids is None:
-            if labels is None:
-                raise ValueError("decoder_input_ids or labels are needed")
-            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        if use_cache and past_key_values is None:
-            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        states = self.decoder(decoder_input_ids, source, attention_mask, decoder_attention_mask, past_key_values)
-        loss = None if labels is None else self.loss(states, source, source_ids, attention_mask, labels)
-        logits = None
-        if labels is None or not self.training:
-            logits = self.log_probabilities(states, self.copy_head.key(source), source_ids, attention_mask)
-        return Seq2SeqLMOutput(
-            loss=loss, logits=logits, past_key_values=past_key_values, encoder_last_hidden_state=source
-        )
-
-    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """Return the labels moved one place to the right, behind the start token."""
-        shifted = labels.new_full(labels.shape, self.config.decoder_start_token_id)
-        shifted[:, 1:] = labels[:, :-1]
-        return shifted.masked_fill(shifted == IGNORED, self.config.pad_token_id)
+        states = self.decoder(decoder_input_ids, source, attention_mask)
+        logits = self.log_probabilities(states, self.copy_head.key(source), source_ids, attention_mask)
+        return Seq2SeqLMOutput(logits=logits, encoder_last_hidden_state=source)
 
     def log_probabilities(self, states: Tensor, keys: Tensor, source_ids: Tensor, mask: Tensor) -> Tensor:
         """Return log p over the whole vocabulary for each position: the mixture of generating and copying.
@@ -254,21 +199,13 @@ class TeoForConditionalGeneration(PreTrainedModel, GenerationMixin):
         share = gate.sigmoid()[..., None]
         return ((1 - share) * generated + share * copied + 1e-12).log()
 
-    def loss(self, states: Tensor, source: Tensor, source_ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean of -log p(label) over the labels that count."""
-        return -self.label_scores(states, source, source_ids, mask, labels)[labels != IGNORED].mean()
-
-    def label_scores(self, states: Tensor, source: Tensor, source_ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """Return log p(label) for each position, 0 where ignored; the vocabulary is never scattered into."""
-        return self.scores_of(self.mixture(states, source, mask, labels), source_ids, labels)
-
     def mixture(self, states: Tensor, source: Tensor, mask: Tensor, labels: Tensor) -> Mixture:
-        """Return what the next token's probability is made of, the vocabulary's part where labels count."""
+        """Return what the next token's probability is made of, the vocabulary's part for labels that count."""
         logits = F.linear(states[labels != IGNORED], self.embedding.weight, self.output_bias).float()
         return Mixture(logits, *self.copy_head(states, self.copy_head.key(source), mask.bool()))
 
     def scores_of(self, mixture: Mixture, source_ids: Tensor, labels: Tensor) -> Tensor:
-        """Return log p(label) of a mixture for each position, 0 where ignored."""
+        """Return log p(label) of a mixture for each position, 0 if ignored; the vocabulary is never scattered into."""
         counted = labels != IGNORED
         generated = labels.new_zeros(labels.shape, dtype=torch.float32)
         generated[counted] = -F.cross_entropy(mixture.logits, labels[counted], reduction="none")

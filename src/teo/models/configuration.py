@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from transformers import PretrainedConfig
 
@@ -10,9 +10,14 @@ from teo.errors import ModelError
 from teo.layouts import Marker
 from teo.models.tokenizer import EOS, PAD, SPECIAL_TOKENS
 
+_FORMER = {"reader": None, "norm": "layer", "feed_forward": "gelu", "bias": True, "embedding_norm": True}
+"""Keys of earlier versions' files, with the one value that they may have."""
+_DERIVED = ("head_size", "kv_heads", "rope_theta")
+"""Keys of earlier versions' files that follow from the others."""
+
 
 class TeoConfig(PretrainedConfig):
-    """Sizes, kinds of layers and token ids of the copy-augmented encoder-decoder; the defaults are the shipped ones."""
+    """Sizes and token ids of the copy-augmented encoder-decoder; the defaults are the shipped ones."""
 
     model_type = "teo"
     attribute_map = {"hidden_size": "d_model", "num_attention_heads": "heads", "num_hidden_layers": "encoder_layers"}  # noqa: RUF012
@@ -26,19 +31,14 @@ class TeoConfig(PretrainedConfig):
         heads: int = 8,
         d_ff: int = 2048,
         dropout: float = 0.1,
-        max_positions: int = 512,
         turn_types: int = 8,
-        rope_theta: float = 10_000.0,
-        norm: Literal["layer", "rms"] = "layer",
-        feed_forward: Literal["gelu", "swiglu"] = "gelu",
-        kv_heads: int | None = None,
-        head_size: int | None = None,
-        bias: bool = True,
-        embedding_norm: bool = True,
         **kwargs: Any,
     ) -> None:
-        if kwargs.pop("reader", None):
-            raise ModelError("config.json: reader: expected none, a backbone has one encoder; train it anew")
+        for name, value in _FORMER.items():
+            if (found := kwargs.pop(name, value)) != value:
+                raise ModelError(f"config.json: {name}: expected {value}, found {found}; train the backbone anew")
+        for name in _DERIVED:
+            kwargs.pop(name, None)
         self.vocab_size = vocab_size
         self.d_model = d_model
         self.encoder_layers = encoder_layers
@@ -46,15 +46,8 @@ class TeoConfig(PretrainedConfig):
         self.heads = heads
         self.d_ff = d_ff
         self.dropout = dropout
-        self.max_positions = max_positions
         self.turn_types = turn_types
-        self.rope_theta = rope_theta
-        self.norm = norm
-        self.feed_forward = feed_forward
-        self.kv_heads = kv_heads or heads  # fewer than heads: several queries share a key and a value
-        self.head_size = head_size or d_model // heads
-        self.bias = bias  # of attention and feed-forward; the copy head always has its own
-        self.embedding_norm = embedding_norm
+        self.head_size = d_model // heads
         fixed = {
             "is_encoder_decoder": True,
             "tie_word_embeddings": True,

@@ -9,12 +9,14 @@ from torch import Tensor, nn
 from teo.models.configuration import TeoConfig
 
 Cached = tuple[Tensor, Tensor]
+_THETA = 10_000.0
+"""The base of the rotary positions."""
 
 
-def rotary_table(length: int, head_size: int, theta: float, device: torch.device, start: int = 0) -> Tensor:
-    """Return cosines and sines of the positions from `start`, stacked: (2, length, head_size / 2)."""
+def rotary_table(length: int, head_size: int, device: torch.device) -> Tensor:
+    """Return cosines and sines of the positions from 0, stacked: (2, length, head_size / 2)."""
     exponent = torch.arange(0, head_size, 2, device=device, dtype=torch.float32) / head_size
-    angle = torch.arange(start, start + length, device=device, dtype=torch.float32)[:, None] * theta**-exponent
+    angle = torch.arange(length, device=device, dtype=torch.float32)[:, None] * _THETA**-exponent
     return torch.stack((angle.cos(), angle.sin()))
 
 
@@ -25,35 +27,23 @@ def rotate(x: Tensor, table: Tensor) -> Tensor:
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
 
 
-def make_norm(config: TeoConfig) -> nn.Module:
-    """Return a normalisation over the width, of the kind that the configuration names."""
-    if config.norm == "rms":
-        return nn.RMSNorm(config.d_model, eps=1e-5)
-    return nn.LayerNorm(config.d_model)
-
-
 class Attention(nn.Module):
-    """Multi-head attention, keys and values shared by groups of heads where there are fewer of them.
-
-    `keys_values` is projected apart so that it can be cached.
-    """
+    """Multi-head attention; `keys_values` is projected apart so that it can be cached."""
 
     def __init__(self, config: TeoConfig) -> None:
         super().__init__()
         self.head_size = config.head_size
-        self.groups = config.heads // config.kv_heads
         self.dropout = config.dropout
-        width = config.heads * config.head_size
-        self.query = nn.Linear(config.d_model, width, bias=config.bias)
-        self.key_value = nn.Linear(config.d_model, 2 * config.kv_heads * config.head_size, bias=config.bias)
-        self.out = nn.Linear(width, config.d_model, bias=config.bias)
+        self.query = nn.Linear(config.d_model, config.d_model)
+        self.key_value = nn.Linear(config.d_model, 2 * config.d_model)
+        self.out = nn.Linear(config.d_model, config.d_model)
 
     def split(self, x: Tensor) -> Tensor:
         """Return (batch, heads, length, size)."""
         return x.view(x.shape[0], x.shape[1], -1, self.head_size).transpose(1, 2)
 
     def keys_values(self, x: Tensor, table: Tensor | None = None) -> Cached:
-        """Return the keys, turned by their positions where a table is given, and the values."""
+        """Return the keys, turned by their positions if a table is given, and the values."""
         key, value = (self.split(part) for part in self.key_value(x).chunk(2, dim=-1))
         return (key if table is None else rotate(key, table)), value
 
@@ -65,8 +55,6 @@ class Attention(nn.Module):
         if table is not None:
             query = rotate(query, table)
         key, value = keys_values
-        if self.groups > 1:  # repeated here: the fast kernels that take a mask know no groups
-            key, value = (part.repeat_interleave(self.groups, dim=1) for part in (key, value))
         read = F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=self.dropout if self.training else 0.0, is_causal=causal
         )
@@ -74,20 +62,17 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with a GELU between them, or SwiGLU: a third map gates what the first gives."""
+    """Two linear maps with a GELU between them."""
 
     def __init__(self, config: TeoConfig) -> None:
         super().__init__()
-        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
-        gated = config.feed_forward == "swiglu"
-        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if gated else None
+        self.up = nn.Linear(config.d_model, config.d_ff)
+        self.down = nn.Linear(config.d_ff, config.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the position-wise map of `x`."""
-        if self.gate is not None:
-            return self.down(F.silu(self.gate(x)) * self.up(x))
-        return self.down(F.gelu(self.up(x)))
+        mapped: Tensor = self.down(F.gelu(self.up(x)))
+        return mapped
 
 
 class EncoderLayer(nn.Module):
@@ -95,9 +80,9 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: TeoConfig) -> None:
         super().__init__()
-        self.attention_norm = make_norm(config)
+        self.attention_norm = nn.LayerNorm(config.d_model)
         self.attention = Attention(config)
-        self.feed_forward_norm = make_norm(config)
+        self.feed_forward_norm = nn.LayerNorm(config.d_model)
         self.feed_forward = FeedForward(config)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -113,11 +98,11 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: TeoConfig) -> None:
         super().__init__()
-        self.self_norm = make_norm(config)
+        self.self_norm = nn.LayerNorm(config.d_model)
         self.self_attention = Attention(config)
-        self.cross_norm = make_norm(config)
+        self.cross_norm = nn.LayerNorm(config.d_model)
         self.cross_attention = Attention(config)
-        self.feed_forward_norm = make_norm(config)
+        self.feed_forward_norm = nn.LayerNorm(config.d_model)
         self.feed_forward = FeedForward(config)
         self.dropout = nn.Dropout(config.dropout)
 

@@ -5,7 +5,6 @@ A matrix is stored in int8 with one scale per row; vectors stay in half precisio
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -22,9 +21,9 @@ from teo.models.backbone import TeoForConditionalGeneration
 from teo.models.configuration import TeoConfig
 
 BASE = "teo-base"
-"""The name that stands for the project's pretrained backbone wherever a model to start from is asked for."""
+"""The name of the project's pretrained backbone as a model to start from."""
 BASE_VARIABLE = "TEO_BASE"
-"""Environment variable: the folder of the pretrained backbone, where it is not in the checkout."""
+"""Environment variable: the folder of the pretrained backbone, if it is not in the checkout."""
 BYTES = "model.int8.safetensors"
 _SCALE = ".scale"
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
@@ -34,10 +33,9 @@ def find_base() -> Path:
     """Return the folder of the pretrained backbone: the environment's, the current folder's or the checkout's."""
     checkout = Path(__file__).resolve().parents[3] / "weights" / "base"
     named = os.environ.get(BASE_VARIABLE)
-    places = [Path(named)] if named else [Path("weights/base"), checkout]
-    for place in places:
-        if (place / BYTES).is_file():
-            return place
+    for folder in [Path(named)] if named else [Path("weights/base"), checkout]:
+        if (folder / BYTES).is_file():
+            return folder
     raise ModelError(
         f"{BASE}: expected the pretrained backbone in weights/base of a checkout, found none; "
         f"clone the repository, or name its folder in {BASE_VARIABLE}"
@@ -64,20 +62,6 @@ def save_bytes(model: TeoForConditionalGeneration, tokenizer_folder: Path, path:
     model.config.save_pretrained(path)
     for name in _TOKENIZER:
         shutil.copyfile(tokenizer_folder / name, path / name)
-
-
-def save_checkpoint(checkpoint: Path, path: Path) -> None:
-    """Write a pretrained backbone and its tokenizer in 8 bits, as `weights/base` holds them."""
-    missing = [name for name in ("config.json", *_TOKENIZER) if not (checkpoint / name).is_file()]
-    if missing:
-        raise ModelError(
-            f"{checkpoint}: expected the folder of a backbone with its tokenizer, found no {missing[0]}; "
-            "give the model folder that teo pretrain wrote"
-        )
-    kind = json.loads((checkpoint / "config.json").read_text(encoding="utf-8")).get("model_type")
-    if kind != TeoConfig.model_type:
-        raise ModelError(f"{checkpoint}: expected the project's own backbone (model_type teo), found {kind}")
-    save_bytes(TeoForConditionalGeneration.from_pretrained(checkpoint, dtype=torch.float32), checkpoint, path)
 
 
 def load_bytes(path: Path) -> TeoForConditionalGeneration:

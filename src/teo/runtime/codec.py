@@ -1,6 +1,6 @@
 """PieceCodec: pieces (markers and users' text) <-> token ids, whatever family and library the tokenizer is of.
 
-Each piece is encoded by itself: a marker is one id of the model's own, text never is, even where it spells a marker.
+Each piece is encoded by itself: a marker is one id of the model's own, text never is, even if it spells a marker.
 Text starts every piece in the form that it has inside a sentence, so that a word has the same ids in a turn, in an
 operation and in the rewrite, and copying words means copying ids.
 """
@@ -11,7 +11,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from teo.layouts import Marker, Pieces
 from teo.runtime.generator import Joiner, cut_at_markers
@@ -33,7 +32,7 @@ class Coding:
     source: Mapping[Marker, int]
     """The id of each marker in a source; a family may lack some."""
     target: Mapping[Marker, int]
-    """The id of each marker in a decoder's text, where the separator must not be the end."""
+    """The id of each marker in a decoder's text, in which the separator must not be the end."""
     silent: frozenset[int]
     """Ids that are left out of what a decoder generated."""
     reserved: Mapping[int, str]
@@ -42,35 +41,6 @@ class Coding:
     """Whether a word has another form at the start of a text, without its space."""
     spaced: bool = False
     """Whether decoding puts a space between any two tokens, as BERT's word pieces do."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the coding as JSON can hold it."""
-        return {
-            "eos_id": self.eos_id,
-            "pad_id": self.pad_id,
-            "start": list(self.start),
-            "source": {marker.value: number for marker, number in self.source.items()},
-            "target": {marker.value: number for marker, number in self.target.items()},
-            "silent": sorted(self.silent),
-            "reserved": {str(number): self.reserved[number] for number in sorted(self.reserved)},
-            "prefixed": self.prefixed,
-            "spaced": self.spaced,
-        }
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Coding:
-        """Return the coding that `to_dict` wrote."""
-        return cls(
-            eos_id=int(stored["eos_id"]),
-            pad_id=int(stored["pad_id"]),
-            start=tuple(map(int, stored["start"])),
-            source={Marker(name): int(number) for name, number in stored["source"].items()},
-            target={Marker(name): int(number) for name, number in stored["target"].items()},
-            silent=frozenset(map(int, stored["silent"])),
-            reserved={int(number): str(token) for number, token in stored["reserved"].items()},
-            prefixed=bool(stored["prefixed"]),
-            spaced=bool(stored["spaced"]),
-        )
 
 
 class PieceCodec(ABC):
@@ -156,7 +126,7 @@ class PieceCodec(ABC):
 
 
 def join_wordpieces(tokens: Sequence[str]) -> str:
-    """Return the text of BERT's word pieces: spaces only where a writer would put them."""
+    """Return the text of BERT's word pieces, with the spaces that a writer would put."""
     words: list[str] = []
     for token in tokens:
         if token.startswith("##") and words:

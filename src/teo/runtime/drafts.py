@@ -1,4 +1,4 @@
-"""Drafts: guesses at what a decoder's text goes on with, taken from its source; the model checks a draft in one pass.
+"""Drafts: guesses at how a decoder's text continues, taken from its source; the model checks a draft in one pass.
 
 A rewrite is mostly the utterance and spans of the history, and operations are spans of both. A wrong draft costs a
 little time and never changes a text (`teo.runtime.search`), so nothing here needs to be right.
@@ -115,43 +115,43 @@ class Drafts:
     def _follow(self, text: Sequence[int], spans: Sequence[tuple[Marker, list[int]]]) -> Sequence[int]:
         """Return what may follow in a rewrite: the utterance with the operations carried out."""
         plan, inserted = _carry_out(self.utterance, spans)
-        place, rest, lost = 0, list[int](), False
+        position, rest, lost = 0, list[int](), False
         for number in text:
             if rest and rest[0] == number:
                 rest = rest[1:]
                 continue
             rest, lost = [], False
-            near = plan[place : place + _SKIPPED]
+            near = plan[position : position + _SKIPPED]
             span = next((span for span in inserted if span[0] == number), None)
             if near and near[0] == number:
-                place += 1
+                position += 1
             elif span is not None:
                 inserted.remove(span)
                 rest = span[1:]
             elif number in near:
-                place += near.index(number) + 1
+                position += near.index(number) + 1
             else:
                 lost = True
         if lost and (found := self._continue(text, self.turns[:-1])):
             return found
-        return [*rest, *plan[place:]]
+        return [*rest, *plan[position:]]
 
     def _continue(self, text: Sequence[int], turns: Sequence[tuple[int, ...]]) -> Sequence[int]:
         """Return what follows the longest match of a text's end in some turns, the latest of equals."""
         best, found = 0, tuple[int, ...]()
         last = text[-1]
         for turn in reversed(turns):
-            place = -1
+            position = -1
             while best < _LONGEST_MATCH:
                 try:
-                    place = turn.index(last, place + 1)
+                    position = turn.index(last, position + 1)
                 except ValueError:
                     break
                 length = 1
-                while length < _LONGEST_MATCH and length <= place and turn[place - length] == _at(text, length):
+                while length < _LONGEST_MATCH and length <= position and turn[position - length] == _at(text, length):
                     length += 1
                 if length > best:
-                    best, found = length, turn[place + 1 : place + 1 + _LONGEST_SPAN]
+                    best, found = length, turn[position + 1 : position + 1 + _LONGEST_SPAN]
         return found
 
 
@@ -162,7 +162,7 @@ def batch_drafts(codec: TextCodec, marks: Marks, rows: Sequence[tuple[Pieces, Pi
 
 
 def _at(text: Sequence[int], back: int) -> int | None:
-    """Return the token so many places before a text's last."""
+    """Return the token `back` positions before a text's last."""
     return text[-1 - back] if back < len(text) else None
 
 
@@ -185,23 +185,23 @@ def _are_operations(section: Pieces) -> bool:
 def _carry_out(
     utterance: Sequence[int], spans: Sequence[tuple[Marker, list[int]]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Return the utterance with its replacements made, and the insertions, whose places are not known."""
+    """Return the utterance with its replacements made, and the insertions, whose positions are not known."""
     plan, inserted, reached = list(utterance), list[list[int]](), 0
     for number, (marker, span) in enumerate(spans):
         new = spans[number + 1][1] if number + 1 < len(spans) else []
         if marker is Marker.INSERT and span:
             inserted.append(span)
         elif marker is Marker.DELETE and span:
-            place = _find(plan, span, reached)
-            if place >= 0:
-                plan[place : place + len(span)] = new
-                reached = place + len(new)
+            position = _find(plan, span, reached)
+            if position >= 0:
+                plan[position : position + len(span)] = new
+                reached = position + len(new)
     return plan, inserted
 
 
 def _find(text: Sequence[int], span: Sequence[int], start: int) -> int:
-    """Return where a span stands in a text from a place on, or -1."""
-    for place in range(start, len(text) - len(span) + 1):
-        if list(text[place : place + len(span)]) == list(span):
-            return place
+    """Return where a span stands in a text from a position on, or -1."""
+    for position in range(start, len(text) - len(span) + 1):
+        if list(text[position : position + len(span)]) == list(span):
+            return position
     return -1 if start == 0 else _find(text, span, 0)

@@ -77,7 +77,7 @@ def measure_bounded(measure: Callable[[str], int], text: str, limit: int) -> int
 
 
 def text_limit(source: int, most: int) -> int:
-    """Return how many tokens a text may have after a source of so many: operations and rewrite are of the source."""
+    """Return how many tokens a text may have, given the tokens of its source, which it is made of."""
     return min(most, 2 * source + 16)
 
 
@@ -90,7 +90,7 @@ def cut_at_markers(
 ) -> Pieces:
     """Return what a decoder's ids say up to the end token: markers, and the text of the runs between them.
 
-    `silent` ids are left out; `text` gives the text of a run of ids, none where the run has no text.
+    `silent` ids are left out; `text` gives the text of a run of ids, none if the run has no text.
     """
     pieces: list[str] = []
     run: list[int] = []

@@ -1,4 +1,4 @@
-"""Codecs without torch and transformers: pieces <-> token ids for the project's own tokenizer and for other families'.
+"""TokenizerCodec: pieces <-> token ids without torch and transformers, for our own tokenizer and other families'.
 
 The same ids and pieces as `teo.runtime.torch_codec.Codec` gives for the tokenizer.
 """
@@ -6,91 +6,26 @@ The same ids and pieces as `teo.runtime.torch_codec.Codec` gives for the tokeniz
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from teo.errors import ModelError
-from teo.layouts import LAYOUT_MARKERS, Marker, Pieces
+from teo.layouts import LAYOUT_MARKERS, Marker
 from teo.runtime.codec import Coding, PieceCodec
-from teo.runtime.generator import Joiner, cut_at_markers
-from teo.runtime.onnx_files import Description
+from teo.runtime.onnx_files import Description, load_stored
+from teo.runtime.text_cache import TextCache
 from teo.units import replace_surrogates
 
 CODING = "codec.json"
 """The file beside the tokenizer of a family other than our own that says how it is used."""
-_CACHED_TEXTS = 1 << 13
-_CACHED_CHARACTERS = 4096
-"""Longer texts are not kept: what is kept must not grow with what users send."""
+_CACHED_CHARACTERS = 500_000
+"""Characters of the texts that are kept: they must not grow with what users send."""
 
 
-class TokenizerCodec:
-    """Pieces to ids and back; a marker is one id of the model's own, text never is, even where it spells a marker."""
-
-    def __init__(self, tokenizer: Tokenizer, *, start_id: int, eos_id: int, pad_id: int) -> None:
-        self.tokenizer = tokenizer
-        self.start_id, self.eos_id, self.pad_id = start_id, eos_id, pad_id
-        self._ids: dict[Marker, int] = {}
-        for marker in Marker:
-            number = tokenizer.token_to_id(marker.value)
-            if number is None and marker in LAYOUT_MARKERS:
-                continue
-            if number is None:
-                raise ModelError(
-                    f"tokenizer: expected the marker {marker.value} among its tokens, found none; export again"
-                )
-            self._ids[marker] = int(number)
-        self._markers = {number: marker for marker, number in self._ids.items() if marker is not Marker.CLS}
-        self._silent = {pad_id, self._ids[Marker.CLS]}
-        self._joiner = Joiner(tokenizer.get_vocab())
-        self._encode_cached = lru_cache(_CACHED_TEXTS)(self._encode_text)
-
-    def __len__(self) -> int:
-        return int(self.tokenizer.get_vocab_size())
-
-    def encode_text(self, text: str) -> tuple[int, ...]:
-        """Return the ids of users' text; a lone surrogate counts as the replacement character."""
-        return self._encode_cached(text) if len(text) <= _CACHED_CHARACTERS else self._encode_text(text)
-
-    def encode(self, pieces: Iterable[str]) -> list[int]:
-        """Return the ids of pieces, each encoded by itself; markers of a layout that the model has not are left out."""
-        ids: list[int] = []
-        for piece in pieces:
-            if not isinstance(piece, Marker):
-                ids += self.encode_text(piece)
-            elif piece in self._ids:
-                ids.append(self._ids[piece])
-        return ids
-
-    def encode_target(self, pieces: Iterable[str]) -> list[int]:
-        """Return the ids that a decoder is to generate, the end token included."""
-        return [*self.encode(pieces), self.eos_id]
-
-    def decoder_start(self, prompt: Iterable[str] = ()) -> list[int]:
-        """Return the ids that a decoder's text starts with: the start token, then the prompt."""
-        return [self.start_id, *self.encode(prompt)]
-
-    def decode(self, ids: Iterable[int]) -> Pieces:
-        """Return what a decoder generated after its start, up to the end token."""
-        return cut_at_markers(ids, self.eos_id, self._markers, self._silent, self._text)
-
-    def measure(self, text: str) -> int:
-        """Return how many ids a turn takes, its separator included."""
-        return len(self.encode_text(text)) + 1
-
-    def _encode_text(self, text: str) -> tuple[int, ...]:
-        text = text if text.isascii() else replace_surrogates(text)
-        return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
-
-    def _text(self, ids: Sequence[int]) -> list[str]:
-        text = self.tokenizer.decode(self._joiner.clean(ids), skip_special_tokens=False) if ids else ""
-        return [text] if text else []
-
-
-class FamilyCodec(PieceCodec):
-    """Pieces to ids and back for the tokenizer of BART, T5 or Marian, by what was noted of it at its export.
+class TokenizerCodec(PieceCodec):
+    """Pieces to ids and back for our own tokenizer, or for that of BART, T5 or Marian by what its export noted of it.
 
     Marian numbers the pieces of its SentencePiece model by a vocabulary of its own: `pieces`, in the order of ids.
     """
@@ -100,14 +35,14 @@ class FamilyCodec(PieceCodec):
         self._pieces, self._unknown = pieces, unknown
         self._numbers = {piece: number for number, piece in enumerate(pieces)}
         super().__init__(coding, self._numbers or tokenizer.get_vocab())
-        self._encode_cached = lru_cache(_CACHED_TEXTS)(self._encode_text)
+        self._encode_cached = TextCache(self._encode_text, _CACHED_CHARACTERS)
 
     def __len__(self) -> int:
         return len(self._pieces) or int(self.tokenizer.get_vocab_size())
 
     def encode_text(self, text: str) -> tuple[int, ...]:
         """Return the ids of users' text; a lone surrogate counts as the replacement character."""
-        return self._encode_cached(text) if len(text) <= _CACHED_CHARACTERS else self._encode_text(text)
+        return self._encode_cached(text)
 
     def _ids(self, text: str) -> list[int]:
         text = replace_surrogates(text)
@@ -134,7 +69,7 @@ class FamilyCodec(PieceCodec):
         return (text + _unspaced(run)).strip()
 
 
-def load_codec(file: Path, description: Description) -> TokenizerCodec | FamilyCodec:
+def load_codec(file: Path, description: Description) -> TokenizerCodec:
     """Return the codec of an exported model's `tokenizer.json`: our own backbone's, or another family's."""
     if not file.is_file():
         raise ModelError(f"{file}: expected the model's tokenizer, found none; export the model again")
@@ -147,14 +82,31 @@ def load_codec(file: Path, description: Description) -> TokenizerCodec | FamilyC
     tokenizer.no_truncation()
     beside = file.with_name(CODING)
     if not beside.is_file():
-        ids = {name: getattr(description, name) for name in ("start_id", "eos_id", "pad_id")}
-        return TokenizerCodec(tokenizer, **ids)
+        return TokenizerCodec(tokenizer, _own_coding(tokenizer, description))
     try:
         stored = json.loads(beside.read_text(encoding="utf-8"))
         pieces = tuple(map(str, stored.get("pieces", ())))
-        return FamilyCodec(tokenizer, Coding.from_dict(stored), pieces, int(stored.get("unknown", 0)))
+        return TokenizerCodec(tokenizer, load_stored(Coding, stored), pieces, int(stored.get("unknown", 0)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(f"{beside}: not the description of a tokenizer ({error}); export the model again") from error
+
+
+def _own_coding(tokenizer: Tokenizer, description: Description) -> Coding:
+    """Return how our own tokenizer is used: its markers are tokens of their own, in sources as in a decoder's text."""
+    ids = {marker: tokenizer.token_to_id(marker.value) for marker in Marker}
+    missing = [marker.value for marker, number in ids.items() if number is None and marker not in LAYOUT_MARKERS]
+    if missing:
+        raise ModelError(f"tokenizer: expected the marker {missing[0]} among its tokens, found none; export again")
+    markers = {marker: int(number) for marker, number in ids.items() if number is not None}
+    return Coding(
+        eos_id=description.eos_id,
+        pad_id=description.pad_id,
+        start=(description.start_id,),
+        source=markers,
+        target=markers,
+        silent=frozenset({description.pad_id, markers[Marker.CLS]}),
+        reserved={},
+    )
 
 
 def _language_code(text: str) -> tuple[list[str], str]:

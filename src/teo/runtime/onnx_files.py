@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from teo.errors import ModelError
-from teo.runtime.onnx_weights import Array, Place
+from teo.runtime.onnx_weights import Array, TensorSlice
 
 FORMAT_VERSION = 2
 DESCRIPTION = "graphs.json"
@@ -19,7 +19,26 @@ DESCRIPTION = "graphs.json"
 POSITIONS = 2048
 """How many positions the graphs have tables for, at most."""
 
-_NUMBERS = ("d_model", "heads", "decoder_layers", "turn_types", "pad_id", "eos_id", "sep_id", "start_id")
+T = TypeVar("T")
+
+
+def load_stored(kind: type[T], stored: Any) -> T:
+    """Return the dataclass that JSON holds; raises ValueError with the first thing that is wrong."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_python(stored)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}") from error
+
+
+def to_stored(value: Any) -> dict[str, Any]:
+    """Return a dataclass as JSON can hold it."""
+    from pydantic import TypeAdapter
+
+    stored: dict[str, Any] = TypeAdapter(type(value)).dump_python(value, mode="json")
+    return stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +54,20 @@ class Description:
     eos_id: int
     sep_id: int
     start_id: int
-    embedding: Place
-    embedding_scale: Place | None
-    """The scale of each row; None where the embedding is in float32."""
-    kv_heads: int
-    """Heads of keys and values; left out of the file where there are as many as `heads`."""
-    head_size: int
-    """Numbers in one head; left out of the file where the heads share `d_model`."""
+    embedding: TensorSlice
+    embedding_scale: TensorSlice | None
+    """The scale of each row; None if the embedding is in float32."""
+    head_size: int = 0
+    """Numbers in one head; 0, as in a file that does not name it: the heads share `d_model`."""
     positions: int = POSITIONS
-    """How many tokens a source or a text may have; left out of the file where it is the most there can be."""
+    """How many tokens a source or a text may have."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head_size", self.head_size or self.d_model // max(self.heads, 1))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as JSON can hold it."""
-        plain = {"kv_heads": self.heads, "head_size": self.d_model // self.heads, "positions": POSITIONS}
-        names = [
-            name
-            for name in self.__slots__
-            if not name.startswith("embedding") and getattr(self, name) != plain.get(name)
-        ]
-        places = {"embedding": self.embedding.to_dict()}
-        if self.embedding_scale is not None:
-            places["embedding_scale"] = self.embedding_scale.to_dict()
-        return {"format": FORMAT_VERSION, **{name: getattr(self, name) for name in names}, **places}
+        return {"format": FORMAT_VERSION, **to_stored(self)}
 
     @classmethod
     def load(cls, folder: Path) -> Description:
@@ -69,20 +80,11 @@ class Description:
             )
         try:
             stored = json.loads(file.read_text(encoding="utf-8"))
-            version, scale = stored["format"], stored.get("embedding_scale")
+            version = stored["format"]
             if version != FORMAT_VERSION:
                 raise ModelError(f"{file}: expected format {FORMAT_VERSION}, found {version}; export the model again")
-            heads, width = int(stored["heads"]), int(stored["d_model"])
-            return cls(
-                form=str(stored["form"]),
-                embedding=Place.from_dict(stored["embedding"]),
-                embedding_scale=None if scale is None else Place.from_dict(scale),
-                kv_heads=int(stored.get("kv_heads", heads)),
-                head_size=int(stored.get("head_size", width // heads)),
-                positions=int(stored.get("positions", POSITIONS)),
-                **{name: int(stored[name]) for name in _NUMBERS},
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return load_stored(cls, stored)
+        except (KeyError, TypeError, ValueError) as error:
             raise ModelError(f"{file}: not the description of an exported model ({error}); export it again") from error
 
 

@@ -1,7 +1,7 @@
 """OnnxGenerator: an exported model on ONNX Runtime, behind the stages' protocol; needs no torch.
 
 A row's result does not depend on the rows beside it, to the last bit: tokens stand in one line without padding, sums
-of int8 products are exact (`teo.export.graph`), and where attention does need padding, sources are
+of int8 products are exact (`teo.export.graph`), and if attention does need padding, sources are
 padded to multiples of a width at which the padding adds nothing but zeros to sums that are made in the same order.
 """
 
@@ -91,7 +91,7 @@ class OnnxGenerator:
     def _search(
         self, sources: Sequence[Pieces], prompts: Sequence[Pieces] | None, beams: int, *, per_token: bool
     ) -> list[list[Generated]]:
-        """Return each source's texts, best first; one by greedy search where there is one beam."""
+        """Return each source's texts, best first; one by greedy search if there is one beam."""
         encoded, starts = self._encode(sources), decoder_starts(self.codec.decoder_start, prompts, len(sources))
         results: dict[int, list[Text]] = {}
         order = sorted(range(len(encoded)), key=lambda k: len(encoded[k]), reverse=True)
@@ -130,10 +130,10 @@ class OnnxGenerator:
         order = sorted(range(len(encoded)), key=lambda k: (len(encoded[k]), encoded[k], whole[k]))
         for batch in batches(order, [len(ids) for ids in encoded], self.batch_size):
             unique = list(dict.fromkeys(encoded[k] for k in batch))
-            place = {ids: number for number, ids in enumerate(unique)}
+            numbers = {ids: number for number, ids in enumerate(unique)}
             steps = self.read(unique)
             for part in batches(batch, whole, len(batch), tokens=_SCORED_TOKENS):
-                rows = np.array([place[encoded[k]] for k in part], dtype=np.int64)
+                rows = np.array([numbers[encoded[k]] for k in part], dtype=np.int64)
                 scores = steps.score(rows, [starts[k] for k in part], [written[k] for k in part])
                 for k, score in zip(part, scores, strict=True):
                     results[k] = score

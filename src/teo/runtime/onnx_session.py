@@ -15,7 +15,7 @@ _SLOWER = ["SkipLayerNormFusion"]
 
 
 def open_graphs(folder: Path, names: tuple[str, ...], *, threads: int, int8: bool) -> list[Any]:
-    """Return the graphs of an exported model, ready to run; `int8` where their products are."""
+    """Return the graphs of an exported model, ready to run; `int8` if their products are."""
     careful = int8 and not _products_are_right(folder)
     return [_open(folder / name, threads, careful=careful) for name in names]
 

@@ -1,9 +1,9 @@
 """OnnxSteps: an exported decoder over a batch of sources, pass by pass; texts advance by any number of tokens each.
 
 A text's numbers do not depend on how many tokens a pass takes, nor on the texts beside it, to the last bit. Three
-things see to that. Keys and values stand at their own place in a text, and texts are padded to multiples of a width, so
-that sums run in one order. Queries are laid out by at least two, since a product of one row takes another way through
-the library and rounds otherwise. All other sums are integers, or of one row by itself.
+things see to that. Keys and values stand at their own position in a text, and texts are padded to multiples of a width,
+so that sums run in one order. Queries are laid out by at least two, since a product of one row takes another way
+through the library and rounds otherwise. All other sums are integers, or of one row by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from teo.runtime.onnx_files import Description, Embedding
 from teo.runtime.search import Floats, Ids
 
 HIDDEN = np.float32(-1e30)
-"""What is added to the score of a place that must not be read."""
+"""What is added to the score of a position that must not be read."""
 _WIDTH = 32
 """Sources and texts are padded to a multiple of this: whole vector registers, whatever the batch."""
 _LEAST_QUERIES = 2
@@ -52,7 +52,7 @@ class OnnxSteps:
         self._lengths = self._lengths - np.array(counts, dtype=np.int64)
 
     def keep(self, rows: Ids) -> None:
-        """Go on with these rows only, in this order."""
+        """Continue with these rows only, in this order."""
         kept = self._sources[rows]
         if not np.array_equal(kept, self._sources):  # other texts of the same sources read the same
             self._read = {name: np.take(value, rows, axis=0) for name, value in self._read.items()}
@@ -78,12 +78,14 @@ class OnnxSteps:
         past, length = self._lengths[:, None], inside.shape[1]
         before = np.arange(len(flat)) - slots[owner, 0]  # new tokens of its text in front of each
         last = np.flatnonzero(before >= (sizes - np.array(asked))[owner])
-        place = np.arange(rounded(int((self._lengths + sizes).max())))[None]
+        position = np.arange(rounded(int((self._lengths + sizes).max())))[None]
         width = next(iter(self._cached.values())).shape[1]
-        new = place - past + len(sizes) * width + slots[:, :1]
-        stored = np.arange(len(sizes))[:, None] * width + place
-        text_slots = np.where(place < past, stored, np.where(place < past + sizes[:, None], new, len(sizes) * width))
-        readable = place[:, None] <= past[:, :, None] + np.arange(length)[None, :, None]
+        new = position - past + len(sizes) * width + slots[:, :1]
+        stored = np.arange(len(sizes))[:, None] * width + position
+        text_slots = np.where(
+            position < past, stored, np.where(position < past + sizes[:, None], new, len(sizes) * width)
+        )
+        readable = position[:, None] <= past[:, :, None] + np.arange(length)[None, :, None]
         inputs = {
             "embedded": self._embedding(flat),
             "positions": (before + self._lengths[owner])[:, None],
@@ -101,7 +103,7 @@ class OnnxSteps:
 
     def _no_cache(self, rows: int) -> dict[str, Any]:
         described = self._description
-        empty = np.zeros((rows, 0, described.kv_heads * described.head_size), dtype=np.float32)
+        empty = np.zeros((rows, 0, described.heads * described.head_size), dtype=np.float32)
         names = [f"past_{part}_{k}" for k in range(described.decoder_layers) for part in ("key", "value")]
         return dict.fromkeys(names, empty)
 
@@ -109,7 +111,7 @@ class OnnxSteps:
 def lay_out(sizes: Ids, width: int) -> tuple[Any, Ids, Ids]:
     """Return how rows of tokens that stand in one line lie in rows of a width.
 
-    What comes back is which places hold a token, which token each place holds (the first, if none), and at which place
+    What comes back is which slots hold a token, which token each slot holds (the first, if none), and in which slot
     each token lies, counted over all rows.
     """
     inside = np.arange(width)[None] < sizes[:, None]
@@ -118,7 +120,7 @@ def lay_out(sizes: Ids, width: int) -> tuple[Any, Ids, Ids]:
 
 
 def rounded(length: int) -> int:
-    """Return the width that so many tokens are padded to."""
+    """Return the width that a text of this length is padded to."""
     return -(-length // _WIDTH) * _WIDTH
 
 
@@ -128,6 +130,6 @@ def taken(session: Any, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _logs(probabilities: Floats) -> Floats:
-    """Return logarithms number by number: over arrays, the last bit depends on a number's place."""
+    """Return logarithms number by number: over arrays, the last bit depends on a number's position."""
     logs = [math.log(probability + _LEAST) for probability in probabilities.ravel().tolist()]
     return np.array(logs, dtype=np.float64).reshape(probabilities.shape)

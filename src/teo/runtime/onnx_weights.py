@@ -20,23 +20,13 @@ _ALIGNMENT = 4096  # tensors start on a page, so that they can be mapped
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorSlice:
     """Where a tensor's bytes lie."""
 
     file: str
     offset: int
     dtype: str
     shape: tuple[int, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the place as JSON can hold it."""
-        return {"file": self.file, "offset": self.offset, "dtype": self.dtype, "shape": list(self.shape)}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Place:
-        """Return the place that `to_dict` wrote."""
-        shape = tuple(int(size) for size in stored["shape"])
-        return cls(str(stored["file"]), int(stored["offset"]), str(stored["dtype"]), shape)
 
     def map(self, folder: Path) -> Array:
         """Return the tensor, mapped from its file: pages are read when they are used, and never written."""
@@ -53,16 +43,16 @@ class WeightWriter:
 
     folder: Path
     shard_bytes: int = SHARD_BYTES
-    places: dict[str, Place] = field(default_factory=dict)
+    slices: dict[str, TensorSlice] = field(default_factory=dict)
     stored: Mapping[str, Any] = field(default_factory=dict)
     """Tensors of graphs that these weight files were written for: new graphs take them as they are."""
     _shard: int = 0
     _filled: int = 0
 
-    def write(self, name: str, tensor: Array) -> Place:
+    def write(self, name: str, tensor: Array) -> TensorSlice:
         """Return where the tensor lies now."""
-        if name in self.places:
-            return self.places[name]
+        if name in self.slices:
+            return self.slices[name]
         data = np.ascontiguousarray(tensor).tobytes()
         if self._filled and self._filled + len(data) > self.shard_bytes:
             self._shard, self._filled = self._shard + 1, 0
@@ -72,5 +62,5 @@ class WeightWriter:
             offset = stream.tell()
             stream.write(data)
             self._filled = stream.tell()
-        self.places[name] = Place(file.name, offset, tensor.dtype.str, tensor.shape)
-        return self.places[name]
+        self.slices[name] = TensorSlice(file.name, offset, tensor.dtype.str, tensor.shape)
+        return self.slices[name]

@@ -22,14 +22,14 @@ class Steps(Protocol):
     def advance(self, tokens: Sequence[Sequence[int]], asked: Sequence[int], count: int) -> tuple[Floats, Ids]:
         """Take further tokens of each text, and return what may follow its last `asked` ones, text by text.
 
-        That is the scores and ids of the `count` likeliest next tokens, a row for each token asked about.
+        That is the scores and ids of the `count` likeliest next tokens, a row for each of those tokens.
         """
 
     def forget(self, counts: Sequence[int]) -> None:
         """Take back the last tokens of each text."""
 
     def keep(self, rows: Ids) -> None:
-        """Go on with these rows only, in this order; a row may be named more than once."""
+        """Continue with these rows only, in this order; a row may be named more than once."""
 
 
 Draft = Callable[[int, Sequence[int]], Sequence[int]]
@@ -57,7 +57,7 @@ def search_greedily(
     *,
     checked: int = 256,
 ) -> list[Text]:
-    """Return each row's text, the likeliest token at each place, up to the end token or the row's limit.
+    """Return each row's text, the likeliest token at each position, up to the end token or the row's limit.
 
     With drafts, a pass checks all tokens of a draft at once. Those that are the likeliest are taken, and the one that
     the model has after them: the same text in fewer passes. A pass checks at most `checked` tokens of all drafts: each
@@ -72,14 +72,14 @@ def search_greedily(
         pairs = list(zip(given, drafts, strict=True))
         asked = [len(guess) + 1 if tokens else 0 for tokens, guess in pairs]
         scores, ids = steps.advance([[*tokens, *guess] for tokens, guess in pairs], asked, 1)
-        place, wrong = 0, []
+        first, wrong = 0, []
         for k, (row, guess) in enumerate(zip(rows, drafts, strict=True)):
             if asked[k]:
-                part = slice(place, place + asked[k])
+                part = slice(first, first + asked[k])
                 right = _take(texts[row], guess, ids[part, 0].tolist(), scores[part, 0].tolist(), end)
                 ended = texts[row].ids[-1] == end or len(texts[row].ids) >= limits[row]
                 given[k] = [] if ended else texts[row].ids[-1:]
-                place += asked[k]
+                first += asked[k]
             wrong.append(len(guess) - right if asked[k] else 0)
         if any(wrong):
             steps.forget(wrong)
@@ -92,7 +92,7 @@ def search_greedily(
 
 
 def _guesses(draft: Draft | None, rows: Sequence[tuple[int, Text, int] | None], most: int) -> list[list[int]]:
-    """Return the draft of each row that goes on, no longer than its limit lets it be, and than a pass can check."""
+    """Return the draft of each row that continues, no longer than its limit lets it be, and than a pass can check."""
     if draft is None:
         return [[] for _ in rows]
     found = [list(draft(row[0], row[1].ids)[: row[2] - len(row[1].ids) - 1]) if row else [] for row in rows]
@@ -144,17 +144,17 @@ def search_beams(
         scores, ids = steps.advance(tokens, [1] * len(tokens), 2 * beams)
         kept: list[int] = []
         following: list[list[int]] = []
-        place, still = 0, []
+        first, still = 0, []
         for row in rows:
             beam = found[row]
             width = len(beam.running)
-            part = slice(place, place + width)
+            part = slice(first, first + width)
             parents = _grow(beam, scores[part], ids[part], end, beams, limits[row], per_token)
             if not beam.done:
                 still.append(row)
-                kept += [place + parent for parent in parents]
+                kept += [first + parent for parent in parents]
                 following += [text.ids[-1:] for text in beam.running]
-            place += width
+            first += width
         rows = still
         if rows:
             steps.keep(np.array(kept, dtype=np.int64))
@@ -163,7 +163,7 @@ def search_beams(
 
 
 def _grow(beam: _Beam, scores: Floats, ids: Ids, end: int, beams: int, limit: int, per_token: bool) -> list[int]:
-    """Take one step of a row's search; return which running text each new one goes on from."""
+    """Take one step of a row's search; return which running text each new one continues."""
     options = [
         (sum(text.scores) + float(score), parent, int(token), float(score))
         for parent, text in enumerate(beam.running)

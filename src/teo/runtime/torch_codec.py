@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from teo.errors import ModelError
 from teo.layouts import BASIC_MARKERS, PLAIN, Layout, Marker
 from teo.runtime.codec import Coding, PieceCodec
+from teo.runtime.text_cache import TextCache
 
 THEN = "[THEN]"
-"""The `[SEP]` of a decoder's text where the family's own separator is also its end token (BART, T5)."""
+"""The `[SEP]` of a decoder's text if the family's own separator is also its end token (BART, T5)."""
 _FAMILY_MARKERS = (Marker.CLS, Marker.SEP)
-_CACHED_TEXTS = 1 << 17
+_CACHED_CHARACTERS = 1 << 23
+"""Characters of the texts that are kept: enough for the turns of a dataset, which every epoch reads."""
 
 
 class Codec(PieceCodec):
@@ -24,7 +25,7 @@ class Codec(PieceCodec):
     def __init__(self, tokenizer: Any, config: Any, layout: Layout = PLAIN) -> None:
         self.tokenizer = tokenizer
         self.layout = layout
-        """The layout whose markers were asked for; a saved tokenizer may have more."""
+        """The layout whose markers it needs; a saved tokenizer may have more."""
         eos_id = int(_first(getattr(config, "eos_token_id", None), tokenizer.eos_token_id, tokenizer.sep_token_id))
         self.added = _add_markers(tokenizer, eos_id, layout)
         """How many tokens were new to the tokenizer; the model's embeddings must have room for them."""
@@ -34,16 +35,7 @@ class Codec(PieceCodec):
             prefixed=self._plain_ids("a a") != self._plain_ids("a") * 2,
             spaced=" " in self._string(self._plain_ids("中文")).strip(),
         )
-        self._cached = lru_cache(_CACHED_TEXTS)(self._encode_text)
-
-    @classmethod
-    def from_pretrained(cls, folder: str | Path) -> Codec:
-        """Return the codec of a saved model: its folder, or its name on a hub."""
-        import transformers
-
-        register_backbone()
-        tokenizer = load_tokenizer(folder)
-        return cls(tokenizer, transformers.AutoConfig.from_pretrained(str(folder)))
+        self._cached = TextCache(self._encode_text, _CACHED_CHARACTERS)
 
     def __len__(self) -> int:
         """Return how many ids there are; embeddings need at least as many rows."""
@@ -68,7 +60,7 @@ class Codec(PieceCodec):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._cached = lru_cache(_CACHED_TEXTS)(self._encode_text)
+        self._cached = TextCache(self._encode_text, _CACHED_CHARACTERS)
 
 
 def load_tokenizer(folder: str | Path) -> Any:

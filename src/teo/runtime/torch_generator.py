@@ -18,9 +18,9 @@ from teo.models import TeoForConditionalGeneration
 from teo.models.backbone import IGNORED
 from teo.runtime.drafts import Marks, batch_drafts
 from teo.runtime.generator import Generated, decoder_starts, measure_bounded, text_limit
-from teo.runtime.search import Draft
+from teo.runtime.search import Text, search_beams, search_greedily
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
-from teo.runtime.torch_greedy import generate_greedily, until_end
+from teo.runtime.torch_steps import TorchSteps
 
 _KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Without cuDNN's, which makes a new plan for every length: a text that grows by a token a step never has the same."""
@@ -103,22 +103,22 @@ class TorchGenerator:
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, beams: int = 1
     ) -> list[Generated]:
         """Return the most probable text by greedy or beam search for each source, in order, with token scores."""
-        return [texts[0] for texts in self._search_texts(sources, prompts, beams, 1)]
+        return [texts[0] for texts in self._search_texts(sources, prompts, beams, per_token=True)]
 
     def generate_several(
         self, sources: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None, count: int
     ) -> list[list[Generated]]:
         """Return at most `count` texts for each source, the most probable first, by beam search of that width."""
-        several = self._search_texts(sources, prompts, count, count)
+        several = self._search_texts(sources, prompts, count, per_token=False)
         return [sorted(texts, key=lambda text: -text.score) for texts in several]
 
     def _search_texts(
-        self, sources: Sequence[Pieces], prompts: Sequence[Pieces] | None, beams: int, count: int
+        self, sources: Sequence[Pieces], prompts: Sequence[Pieces] | None, beams: int, *, per_token: bool
     ) -> list[list[Generated]]:
-        """Return `count` texts of each source by beam search of width `beams`, the best by score per token first."""
+        """Return each source's texts: the best by score per token, or as many as there are beams."""
         encoded = self._encode_sources(sources)
         starts = decoder_starts(self.codec.decoder_start, prompts, len(sources))
-        results: list[list[Generated]] = [[] for _ in encoded]
+        results: dict[int, list[Text]] = {}
         # A batch has starts of one length: transformers' own search would need padding on their left.
         order = sorted(range(len(encoded)), key=lambda k: (len(starts[k]), len(encoded[k])), reverse=True)
         for batch in self._batches(order, [len(start) for start in starts], max(1, self.batch_size // beams)):
@@ -129,23 +129,38 @@ class TorchGenerator:
                 room = max(1, min(room, self._positions - len(start[0])))
             limits = [text_limit(len(encoded[k]), room) for k in batch]
             with sdpa_kernel(_KERNELS):
-                if beams == 1 and isinstance(self.model, TeoForConditionalGeneration):
-                    drafts = self._drafts([(sources[k], prompts[k] if prompts else ()) for k in batch])
-                    found = generate_greedily(self.model, read, mask, start, limits, self.codec.eos_id, drafts)
+                if isinstance(self.model, TeoForConditionalGeneration):
+                    rows = [(sources[k], prompts[k] if prompts else ()) for k in batch]
+                    texts = self._search_own(read, mask, rows, start, limits, beams, per_token)
                 else:
-                    found = self._generate(read, mask, torch.tensor(start, device=self.device), limits, beams, count)
-            for row, (ids, scores) in enumerate(found):
-                results[batch[row // count]].append(Generated(self.codec.decode(ids), tuple(scores)))
-        return results
+                    given = torch.tensor(start, device=self.device)
+                    texts = self._generate(read, mask, given, limits, beams, 1 if per_token else beams)
+            results.update(zip(batch, texts, strict=True))
+        decode = self.codec.decode
+        return [[Generated(decode(text.ids), tuple(text.scores)) for text in results[k]] for k in range(len(sources))]
 
-    def _drafts(self, rows: Sequence[tuple[Pieces, Pieces]]) -> Draft | None:
-        """Return the drafts of a batch's sources and prompts; none if they are switched off or would not pay."""
+    @torch.no_grad()
+    def _search_own(
+        self,
+        read: Any,
+        mask: Tensor,
+        rows: Sequence[tuple[Pieces, Pieces]],
+        starts: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        beams: int,
+        per_token: bool,
+    ) -> list[list[Text]]:
+        """Return the texts of each source and prompt by our own search; greedy search checks drafts if they pay."""
+        steps, end = TorchSteps(self.model, read, mask), self.codec.eos_id
+        if beams > 1:
+            return search_beams(steps, starts, limits, end, beams, per_token=per_token)
         pays = self.device.type != "cpu" or len(rows) <= _DRAFTED_ROWS
-        return batch_drafts(self.codec, self._marks, rows) if self.drafts and pays else None
+        drafts = batch_drafts(self.codec, self._marks, rows) if self.drafts and pays else None
+        return [[text] for text in search_greedily(steps, starts, limits, end, drafts, checked=steps.checked)]
 
     def _generate(
         self, read: Any, mask: Tensor, start: Tensor, limits: Sequence[int], beams: int, count: int
-    ) -> list[tuple[list[int], list[float]]]:
+    ) -> list[list[Text]]:
         """Return `count` texts of each source by transformers' own search, with the log-probabilities of their ids."""
         with self._own_search():
             written = self.model.generate(
@@ -158,12 +173,13 @@ class TorchGenerator:
             )
         owners = [row for row in range(len(limits)) for _ in range(count)]
         texts = [
-            until_end(ids[: limits[row]], self.codec.eos_id)
+            _until_end(ids[: limits[row]], self.codec.eos_id)
             for row, ids in zip(owners, written[:, start.shape[1] :].tolist(), strict=True)
         ]
         rows = torch.tensor(owners, device=self.device)
         scores = self._token_scores(_select(read, rows), mask[rows], start[rows].tolist(), texts)
-        return list(zip(texts, scores, strict=True))
+        found = [Text(*text) for text in zip(texts, scores, strict=True)]
+        return [found[first : first + count] for first in range(0, len(found), count)]
 
     def score(
         self, sources: Sequence[Pieces], targets: Sequence[Pieces], *, prompts: Sequence[Pieces] | None = None
@@ -179,9 +195,9 @@ class TorchGenerator:
         order = sorted(range(len(encoded)), key=lambda k: (len(encoded[k]), encoded[k], len(written[k])), reverse=True)
         for batch in self._batches(order, [0] * len(order), self.batch_size):
             unique = {encoded[k]: None for k in batch}
-            place = {ids: number for number, ids in enumerate(unique)}
+            numbers = {ids: number for number, ids in enumerate(unique)}
             read, mask = self._read(list(unique))
-            rows = torch.tensor([place[encoded[k]] for k in batch], device=self.device)
+            rows = torch.tensor([numbers[encoded[k]] for k in batch], device=self.device)
             texts = [written[k] for k in batch]
             scores = self._token_scores(_select(read, rows), mask[rows], [starts[k] for k in batch], texts)
             for k, token_scores in zip(batch, scores, strict=True):
@@ -223,7 +239,7 @@ class TorchGenerator:
             yield batch
 
     def _read(self, encoded: Sequence[Sequence[int]]) -> tuple[Any, Tensor]:
-        """Return what the encoder makes of a batch of sources, and which of its places are not padding."""
+        """Return what the encoder makes of a batch of sources, and which of its positions are not padding."""
         ids = _pad(encoded, self.codec.pad_id, self.device)
         lengths = torch.tensor([len(ids) for ids in encoded], device=self.device)
         mask = (torch.arange(ids.shape[1], device=self.device)[None] < lengths[:, None]).long()
@@ -250,7 +266,7 @@ class TorchGenerator:
 
 
 def choose_device(name: str) -> str:
-    """Return the device to run on: `auto` is CUDA where there is one."""
+    """Return the device to run on: `auto` is CUDA if there is one."""
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -299,10 +315,15 @@ def _quiet_logs() -> Iterator[None]:
 
 
 def learned_positions(config: Any) -> int:
-    """Return how many positions a model has vectors for; 0 where they are computed and need no limit."""
+    """Return how many positions a model has vectors for; 0 if they are computed and need no limit."""
     if getattr(config, "model_type", "") in {"bart", "mbart", "marian", "blenderbot", "blenderbot-small"}:
         return int(getattr(config, "max_position_embeddings", 0) or 0)
     return 0
+
+
+def _until_end(ids: list[int], end: int) -> list[int]:
+    """Return the ids up to the end token, which is kept; without one the search ran into its limit."""
+    return ids[: ids.index(end) + 1] if end in ids else ids
 
 
 def _pad(rows: Sequence[Sequence[int]], value: int, device: torch.device) -> Tensor:
@@ -311,7 +332,7 @@ def _pad(rows: Sequence[Sequence[int]], value: int, device: torch.device) -> Ten
 
 
 def _select(read: Any, rows: Tensor | None) -> Any:
-    """Return the encoder's output for some of its rows; a copy with the same rows where none are named."""
+    """Return the encoder's output for some of its rows; a copy with the same rows if none are named."""
     chosen = {
         name: value[rows] if rows is not None and isinstance(value, Tensor) else value for name, value in read.items()
     }

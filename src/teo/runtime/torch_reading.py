@@ -21,8 +21,8 @@ _SCALE = ":scale"
 
 
 def find_graphs(folder: Path) -> Path | None:
-    """Return where the graphs of an exported model lie that has one set of weights; None where it is no such model."""
-    return next((place for place in (folder, folder / "onnx") if (place / DESCRIPTION).is_file()), None)
+    """Return where the graphs of an exported model with one set of weights lie; None if it is no such model."""
+    return next((graphs for graphs in (folder, folder / "onnx") if (graphs / DESCRIPTION).is_file()), None)
 
 
 def read_exported(graphs: Path) -> TeoForConditionalGeneration:
@@ -75,31 +75,15 @@ def _read_constants(graphs: Path) -> dict[str, Array]:
 
 def _config(described: Description, stored: Mapping[str, Array]) -> TeoConfig:
     layers = {int(name.split(".")[2]) for name in stored if name.startswith("encoder.layers.")}
-    gated = "encoder.layers.0.feed_forward.gate" in stored
     return TeoConfig(
         vocab_size=len(stored["embedding"]),
         d_model=described.d_model,
         encoder_layers=len(layers),
         decoder_layers=described.decoder_layers,
         heads=described.heads,
-        kv_heads=described.kv_heads,
-        head_size=described.head_size,
         d_ff=stored["encoder.layers.0.feed_forward.up"].shape[1],
         turn_types=described.turn_types,
-        norm="layer" if "encoder.final_norm.bias" in stored else "rms",
-        feed_forward="swiglu" if gated else "gelu",
-        bias="encoder.final_norm:added" in stored,
-        embedding_norm="encoder.embedding_norm.weight" in stored,
-        rope_theta=_rope_theta(stored["cosine"]),
     )
-
-
-def _rope_theta(cosine: Array) -> float:
-    """Return the base of the rotary positions, to three digits: the second of n places turns by base**(-1/n)."""
-    places = cosine.shape[1]
-    if places == 1:  # every base gives the same table
-        return 10_000.0
-    return float(f"{np.arccos(np.float64(cosine[1, 1])) ** -places:.3g}")
 
 
 def _weights(described: Description, config: TeoConfig, stored: Mapping[str, Array]) -> dict[str, Array]:
@@ -147,21 +131,16 @@ def _layer(described: Description, stored: Mapping[str, Array], name: str, follo
         ends[f"{cross}.out"] = (f"{name}.cross.out", "feed_forward")
     for theirs, (ours, norm) in ends.items():
         parts |= _ending(stored, ours, theirs, f"{name}.{norm}_norm")
-    for kind in ("gate", "up"):
-        if f"{name}.feed_forward.{kind}" in stored:
-            parts |= _linear(stored, f"{name}.feed_forward.{kind}")
+    parts |= _linear(stored, f"{name}.feed_forward.up")
     return {**parts, **_ending(stored, f"{name}.feed_forward.down", f"{name}.feed_forward.down", following)}
 
 
 def _ending(stored: Mapping[str, Array], name: str, own: str, norm: str) -> dict[str, Array]:
     """Return weight and bias of what is added to the residual."""
-    added = stored.get(f"{norm}:added")
-    return {f"{own}.weight": stored[name].T, **({} if added is None else {f"{own}.bias": added})}
+    return {f"{own}.weight": stored[name].T, f"{own}.bias": stored[f"{norm}:added"]}
 
 
 def _linear(stored: Mapping[str, Array], name: str, own: str = "", scale: float = 1.0) -> dict[str, Array]:
-    """Return weight and, where there is one, bias of a linear map, with the scale that an export took in taken out."""
+    """Return weight and bias of a linear map, with the scale that an export took in taken out."""
     factor: Any = np.float32(scale)
-    bias = stored.get(f"{name}:bias")
-    parts = {f"{own or name}.weight": stored[name].T * factor}
-    return parts if bias is None else {**parts, f"{own or name}.bias": bias * factor}
+    return {f"{own or name}.weight": stored[name].T * factor, f"{own or name}.bias": stored[f"{name}:bias"] * factor}

@@ -1,4 +1,4 @@
-"""The model that training starts from: any seq2seq model of a hub or a folder, or a small one made from nothing."""
+"""The model that training starts from: any seq2seq model of a hub or a folder, or a small one made from scratch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from teo.runtime.torch_reading import find_graphs, read_exported
 from teo.training.config import RandomModel
 
 EMBEDDED = "teo-default"
-"""The name that stands for the embedded model wherever a model to start from is asked for."""
+"""The name of the embedded model as a model to start from."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutChoice:
-    """The layout that a configuration asks for, which may depend on the model's family."""
+    """The layout that a configuration names, which may depend on the model's family."""
 
     version: Literal[0, 1, 2] = 0
     """0: 1 for our own backbone, which was pretrained on it, else 2."""
@@ -110,8 +110,7 @@ def build_random(settings: RandomModel, texts: Iterable[str], seed: int = 0) -> 
         tokenizer = _unigram_tokenizer(texts, settings.vocabulary)
         model = _random_t5(settings, len(tokenizer))
     else:
-        zh = settings.family == "bart-zh"
-        tokenizer = _wordpiece_tokenizer(texts) if zh else _bpe_tokenizer(texts, settings.vocabulary)
+        tokenizer = _bpe_tokenizer(texts, settings.vocabulary)
         model = _random_bart(settings, tokenizer)
     return model, make_ready(model, tokenizer)
 
@@ -119,8 +118,6 @@ def build_random(settings: RandomModel, texts: Iterable[str], seed: int = 0) -> 
 def _random_bart(settings: RandomModel, tokenizer: Any) -> Any:
     from transformers import BartConfig, BartForConditionalGeneration
 
-    end = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id
-    start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.cls_token_id
     return BartForConditionalGeneration(
         BartConfig(
             vocab_size=len(tokenizer),
@@ -134,9 +131,9 @@ def _random_bart(settings: RandomModel, tokenizer: Any) -> Any:
             dropout=settings.dropout,
             max_position_embeddings=256,
             pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=start,
-            eos_token_id=end,
-            decoder_start_token_id=end,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            decoder_start_token_id=tokenizer.eos_token_id,
             init_std=settings.width**-0.5,  # BART's own 0.02 is for 768 wide: a narrow model would not start to learn
             forced_eos_token_id=None,
         )
@@ -203,29 +200,6 @@ def _bpe_tokenizer(texts: Sequence[str], size: int) -> Any:
         pad_token="<pad>",
         unk_token="<unk>",
         mask_token="<mask>",
-        model_input_names=["input_ids", "attention_mask"],
-    )
-
-
-def _wordpiece_tokenizer(texts: Sequence[str]) -> Any:
-    """Return BERT's kind of tokenizer: characters for Chinese, word pieces elsewhere, no token types."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
-    words = {word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
-    letters = sorted({letter for word in words for letter in word})
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    entries = [*special, *letters, *(f"##{letter}" for letter in letters), *sorted(words - set(letters))]
-    tokenizer = Tokenizer(models.WordPiece({entry: k for k, entry in enumerate(entries)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, splitter, decoders.WordPiece()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
         model_input_names=["input_ids", "attention_mask"],
     )
 

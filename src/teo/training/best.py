@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,7 @@ class BestWeights:
 
     def __call__(self, step: int) -> dict[str, float]:
         """Return the dev EM of the weights after an update: as a whole (`em`) and by role (`em_ROLE`)."""
-        scores: dict[str, float] = {}
-        if self.dev is not None:
-            settings = copy.deepcopy(self.model.generation_config)
-            scores = self.dev.evaluate(self.model, self.codec)
-            self.model.generation_config = settings  # decoding changes them, and the saved model has the plain ones
+        scores = {} if self.dev is None else self.dev.evaluate(self.model, self.codec)
         score = scores.get("em", float(step))
         if distributed_rank()[0] == 0 and score > self._best_score():
             save_weights(self.model, self.codec, self.path, {"score": score, "step": step})

@@ -31,8 +31,8 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 class RandomModel:
     """A small model that is trained from scratch, its tokenizer learned from the training rows."""
 
-    family: Literal["bart", "bart-zh", "t5", "teo"] = "bart"
-    """Which architecture and tokenizer: BART with byte-level BPE, BART with BERT's tokenizer, T5, or our own."""
+    family: Literal["bart", "t5", "teo"] = "bart"
+    """Which architecture and tokenizer: BART, T5, or our own."""
     width: Count = 96
     """Size of the hidden states."""
     layers: Count = 2
@@ -121,7 +121,7 @@ class PerturbationSettings:
 
 @dataclass(frozen=True, slots=True)
 class OptimisationSettings:
-    """How the weights are fitted; the defaults are the paper's where it names them (appendix B)."""
+    """How the weights are fitted; the defaults are the paper's if it names them (appendix B)."""
 
     epochs: Count = 30
     """Passes over the rows, for each stage."""

@@ -1,4 +1,4 @@
-"""Loss and exact match over a run, and exact match over a sweep, as PNG."""
+"""Loss and exact match over a run, as PNG."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ logger = logging.getLogger(__name__)
 
 def draw_curves(history: Sequence[Mapping[str, Any]], path: Path, title: str) -> bool:
     """Draw training loss and dev EM over the updates; return whether matplotlib was there to do it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        logger.info("%s: not drawn, since matplotlib is not installed (pip install 'teo-rewriter[plots]')", path.name)
+        return False
     losses = [(entry["step"], entry["loss"]) for entry in history if "loss" in entry]
     names = sorted({name for entry in history for name in entry if name.startswith("eval_em_")})
-    figure = _figure(path)
-    if figure is None:
-        return False
+    figure = Figure(figsize=(6, 4))  # no display, no global state
     left = figure.add_subplot()
     left.set_title(title)
     left.set_xlabel("update")
@@ -33,30 +36,3 @@ def draw_curves(history: Sequence[Mapping[str, Any]], path: Path, title: str) ->
         right.legend(loc="lower right")
     figure.savefig(path, dpi=120, bbox_inches="tight")
     return True
-
-
-def draw_sweep(points: Sequence[tuple[float, float]], path: Path, key: str, label: str = "dev exact match") -> bool:
-    """Draw EM against a setting's values (the paper's figure 3 for prob_p); return whether it was drawn."""
-    figure = _figure(path)
-    if figure is None:
-        return False
-    axes = figure.add_subplot()
-    axes.plot(*zip(*points, strict=True), marker="o")
-    axes.set_xlabel(key)
-    axes.set_ylabel(label)
-    axes.grid(visible=True, alpha=0.3)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
-    return True
-
-
-def _figure(path: Path) -> Any:
-    """Return an empty figure; None, with a note, where matplotlib is not installed."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        logger.info("%s: not drawn, since matplotlib is not installed (pip install 'teo-rewriter[plots]')", path.name)
-        return None
-    figure = Figure(figsize=(6, 4))
-    FigureCanvasAgg(figure)  # no display, no global state
-    return figure

@@ -1,7 +1,7 @@
 """What each role is trained on: a row and its operations -> Example (source, prompt, target), with fresh noise.
 
 Roles: stage1 writes operations; stage2 reads them and writes the rewrite; direct writes it without them; rfis gets
-the replacements made and reads only insertions; fast writes operations that carry their place; fused writes
+the replacements made and reads only insertions; fast writes operations that carry their position; fused writes
 operations, `[SEP]` and the rewrite in one go.
 """
 
@@ -38,7 +38,7 @@ PROMPTS: Mapping[str, Pieces] = {
     "fast": (Marker.WRITE_PLACED,),
     "fused": (Marker.WRITE_OPERATIONS,),
 }
-"""What the decoder's text starts with where roles share weights; stage 2 and direct differ in their source."""
+"""What the decoder's text starts with if roles share weights; stage 2 and direct differ in their source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Example:
 
     dialogue: Dialogue
     operations: Pieces | None
-    """Operations that follow the dialogue in the source; None where a role reads none."""
+    """Operations that follow the dialogue in the source; None if a role reads none."""
     prompt: Pieces
     target: Pieces
     layout: Layout = PLAIN
@@ -132,7 +132,7 @@ class ExampleMaker:
         return (self.example(row, script), noisy) if self.role == "fused" else (noisy,)
 
     def noisy_example(self, row: Row, script: EditScript, epoch: int, copy: int = 0) -> Example | None:
-        """Return a row's example with perturbed operations; None where the role or this epoch has none."""
+        """Return a row's example with perturbed operations; None if the role or this epoch has none."""
         if self.role not in {"stage2", "rfis", "fused"} or self.perturbation.operations == "gold":
             return None
         rng = noise_source(self.seed, epoch, f"{row.id}#{copy}" if copy else row.id)

@@ -111,7 +111,7 @@ class Run:
         return read_rows(config.data, folder, config.unchanged, seed=config.seed, writes=writes)
 
     def train_group(self, name: str, roles: Sequence[str]) -> None:
-        """Train one set of weights and move the best of them to their place in the output folder."""
+        """Train one set of weights and move the best of them into the output folder."""
         work = self.work / name
         work.mkdir(parents=True, exist_ok=True)
         set_seed(self.config.seed)
@@ -213,7 +213,7 @@ class Run:
         return read_operations(path)
 
     def _close_group(self, name: str) -> None:
-        """Write the curves and the result, then move the best weights to their place, which says: finished."""
+        """Write the curves and the result, then move the best weights into the output folder, which says: finished."""
         work = self.work / name
         step = int(read_facts(work / BEST)["step"])
         result = GroupResult.of_history(read_history(work), step)

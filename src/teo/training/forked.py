@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _FEW = 20_000
-"""Below so many items one process is as fast."""
+"""Below this number of items one process is as fast."""
 _PARTS = 4
 """Slices per process, so that slow ones even out."""
 

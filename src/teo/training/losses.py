@@ -21,7 +21,7 @@ class LossModel(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the decoder's loss, with R-Drop's term if asked for, and the encoder's loss on masked tokens."""
+        """Return the decoder's loss, with R-Drop's term if it has a weight, and the encoder's loss on masked tokens."""
 
     @abstractmethod
     def compile_layers(self) -> None:
@@ -54,10 +54,10 @@ class PackedModel(LossModel):
         decoder_loss = -model.scores_of(mixture, source, labels)[counted].mean()
         if self.r_drop:
             decoder_loss = decoder_loss + self.r_drop * divergence(mixture, counted)
-        places = batch["masked_places"].long()
-        if not len(places):
+        positions = batch["masked_places"].long()
+        if not len(positions):
             return decoder_loss, decoder_loss.new_zeros(())
-        hidden = self.masked_head(encoded.flatten(0, 1)[places])
+        hidden = self.masked_head(encoded.flatten(0, 1)[positions])
         logits = F.linear(hidden, model.embedding.weight, model.output_bias).float()
         return decoder_loss, F.cross_entropy(logits, batch["masked_tokens"].long())
 

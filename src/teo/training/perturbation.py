@@ -77,13 +77,13 @@ def perturb(
             perturbed.append(kept)
     prob_3 = rng.random()  # line 15
     if prob_3 <= prob_p and (drawn := draw_operation()) is not None:  # lines 16 to 20
-        # E_p is a set: a fixed place, say the last, would tell the model which operation is the noise.
+        # E_p is a set: a fixed position, say the last, would tell the model which operation is the noise.
         perturbed.insert(rng.randint(0, len(perturbed)), drawn)
     return perturbed  # line 22
 
 
 def draw_span(turns: Sequence[str], rng: random.Random) -> str:
-    """Return a random span of the turns, whole units of one turn; empty where they hold no unit."""
+    """Return a random span of the turns, whole units of one turn; empty if they hold no unit."""
     split: list[list[Unit]] = [split_units(turn) for turn in turns]
     total = sum(len(units) for units in split)
     if not total:

@@ -12,9 +12,9 @@ from typing import Any
 
 from teo.data import load_rows
 from teo.data.row import Row
-from teo.data.writing import write_jsonl
 from teo.edits import Operation, Order, format_operations, parse_operations
 from teo.errors import DataError
+from teo.files import write_jsonl
 from teo.training.config import SYNTHETIC, DataSettings, UnchangedSettings
 from teo.training.synthetic import write_rows
 from teo.training.unchanged import unchanged_rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from teo.errors import ConfigError, ModelError
 from teo.layouts import Layout
-from teo.loading import ModelFolder, Role
-from teo.training.backbones import LayoutChoice
+from teo.loading import DEFAULT_MODEL, ModelFolder, Role
+from teo.training.backbones import EMBEDDED, LayoutChoice
 from teo.training.config import TrainConfig
 from teo.training.examples import PROMPTS
 from teo.training.record import RECORD, require_same
@@ -84,5 +85,22 @@ def describe(
         source_limit=config.model.source_limit,
         variant="teo" if first == "stage2" else first,
         layout=layout,
-        extra={"dev_em": dict(dev_em), "data": [settings.name for settings in config.data]},
+        extra={
+            "dev_em": dict(dev_em),
+            "data": [settings.name for settings in config.data],
+            **inherited_calibration(config.model.base, roles),
+        },
     ).save(output)
+
+
+def inherited_calibration(base: str, roles: Collection[str]) -> dict[str, Any]:
+    """Return the calibration of the model that training starts from, for the pipelines that the new one has too.
+
+    It serves until `teo calibrate` fits the new model's own.
+    """
+    source = DEFAULT_MODEL if base == EMBEDDED else Path(base)
+    if not (source / "teo.json").is_file():
+        return {}
+    stored = ModelFolder.load(source).extra.get("calibration", {})
+    known = {name: functions for name, functions in stored.items() if name in roles}
+    return {"calibration": known} if known else {}

@@ -1,4 +1,4 @@
-"""Writing models whole or not at all: beside their place, then renamed into it."""
+"""Writing models whole or not at all: beside their final path, then renamed to it."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def _reason(error: Exception) -> str | None:
     return _REASONS[errno.ENOSPC] if any(text in str(error) for text in _FULL) else None
 
 
-_MODEL_FILES = ("teo.json", "config.json", "peer.json", "graphs.json")
+_MODEL_FILES = ("teo.json", "config.json", "baseline.json", "graphs.json")
 """Each kind of model folder has one of these."""
 
 
 @contextmanager
 def whole_folder(path: Path, *sources: Path) -> Iterator[Path]:
-    """Give a folder to write into, which takes the place of `path` once all is written, and vanishes otherwise.
+    """Give a folder to write into, which replaces `path` once all is written, and vanishes otherwise.
 
     Only an empty folder or a model is replaced, and none of the `sources` that the new one is made from. A link to a
     folder stays, and the folder behind it is replaced; a file or a device is refused.

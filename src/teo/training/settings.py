@@ -35,7 +35,7 @@ def read_settings(path: Path, cls: type[S], overrides: Sequence[str] = ()) -> S:
     tree = read_tree(path)
     for override in overrides:
         lay_over(tree, override)
-    return build(cls, tree, str(path))
+    return build(cls, tree, f"{path} with {' '.join(overrides)}" if overrides else str(path))
 
 
 def read_tree(path: Path) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def read_tree(path: Path) -> dict[str, Any]:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return two trees as one; where both have a table its keys are merged, elsewhere `above` wins.
+    """Return two trees as one; if both have a table its keys are merged, else `above` wins.
 
     Tables of a list are changed by their name: `[data.task]` changes the table of the list `data` whose name is task.
     """
@@ -73,17 +73,17 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def build(cls: type[S], tree: Mapping[str, Any], where: str) -> S:
+def build(cls: type[S], tree: Mapping[str, Any], source: str) -> S:
     """Return the dataclass of a tree; an unknown key or a wrong value is named, with what was expected."""
     checked: Any = cls
     adapter, schema = _adapter(checked)
     listed = {key for key, inner in schema["properties"].items() if _words(inner) == "a list of tables"}
     tree = {key: [value] if key in listed and isinstance(value, Mapping) else value for key, value in tree.items()}
     try:
-        # As JSON, because strict checks of Python values refuse lists where tuples are wanted.
+        # As JSON, because strict checks of Python values refuse lists for tuples.
         settings: S = adapter.validate_json(json.dumps([tree], default=str))[0]
     except ValidationError as error:
-        raise ConfigError(f"{where}: {_explain(error, schema)}") from None
+        raise ConfigError(f"{source}: {_explain(error, schema)}") from None
     return settings
 
 

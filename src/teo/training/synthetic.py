@@ -11,8 +11,8 @@ import random
 from pathlib import Path
 
 from teo.data.row import Row
-from teo.data.writing import write_jsonl
 from teo.dialogue import Dialogue
+from teo.files import write_jsonl
 
 SPLIT_ROWS = {"train": 2000, "dev": 100, "test": 200}
 _NAMES = "anna ben carla david emma felix greta hugo iris jonas karin leo mona nils olga paul rosa sven tina ugo vera"

@@ -19,7 +19,6 @@ from teo.data.row import Row
 from teo.errors import ConfigError, InputError
 from teo.evaluation.evaluate import Request
 from teo.evaluation.markdown import percent, table
-from teo_lab.reproduce.stored_rows import store
 from teo.files import write_json, write_text
 from teo.training.settings import build, lay_over
 from teo_lab.baselines.evaluate import evaluate_baseline
@@ -30,6 +29,7 @@ from teo_lab.baselines.storing import BASELINES, read_baseline
 from teo_lab.baselines.training import BaselineTraining, train_baseline
 from teo_lab.reproduce.experiments import DATASETS
 from teo_lab.reproduce.stored import read_paper
+from teo_lab.reproduce.stored_rows import store
 
 SETTINGS: Mapping[str, BaselineTraining] = {
     "rewrite": BaselineTraining(),

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from teo.data.row import Row
 from teo.dialogue import Dialogue
-from teo.models.backbone import IGNORED, EncodedSource
+from teo.models.backbone import IGNORED
 from teo.placement import Span
 from teo.runtime.torch_codec import Codec
 from teo.units import split_units
@@ -61,15 +61,18 @@ class LocateFillBaseline(Baseline):
         loss = F.cross_entropy(logits.flatten(0, 1), tags.flatten(), ignore_index=IGNORED)
         if not filled:
             return loss
-        source, source_ids = states[len(examples) :], ids[len(examples) :]
-        labels = pad([example.fills for example in filled], IGNORED, self.device)
-        written = self.backbone(
-            encoder_outputs=EncodedSource(last_hidden_state=source, source_ids=source_ids),
-            attention_mask=source_ids != self.codec.pad_id,
-            labels=labels,
+        return loss + self._fill_loss(states[len(examples) :], ids[len(examples) :], filled)
+
+    def _fill_loss(self, source: Tensor, source_ids: Tensor, examples: Sequence[Example]) -> Tensor:
+        """Return the mean of -log p over the tokens of the fills, given the encoded sources with blanks."""
+        labels = pad([example.fills for example in examples], IGNORED, self.device)
+        start = [(self.backbone.config.decoder_start_token_id, *example.fills[:-1]) for example in examples]
+        mask = source_ids != self.codec.pad_id
+        states = self.backbone.decoder(pad(start, self.codec.pad_id, self.device), source, mask)
+        scores: Tensor = self.backbone.scores_of(
+            self.backbone.mixture(states, source, mask, labels), source_ids, labels
         )
-        fill_loss: Tensor = written.loss
-        return loss + fill_loss
+        return -scores[labels != IGNORED].mean()
 
     def propose(self, dialogues: Sequence[Dialogue]) -> list[tuple[list[Span], float, bool]]:
         """Return the edits: the likeliest tag of each unit, then the filler's text for every blank."""

@@ -19,7 +19,7 @@ def base(
     Example: teo-lab base runs/pretrain/model weights/base
     """
     with training_libraries("storing a backbone"):
-        from teo.models.storage import save_checkpoint
+        from teo_lab.pretraining.base import save_checkpoint
 
         save_checkpoint(checkpoint, out)
     typer.echo(str(out))

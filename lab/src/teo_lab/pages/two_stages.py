@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teo.evaluation.markdown import percent, plain
-from teo_lab.reproduce.stored_rows import read_operations_right, read_right
 from teo_lab.reproduce.experiments import DATASETS, DIRECT, TEO, Run
+from teo_lab.reproduce.stored_rows import read_operations_right, read_right
 
 PAGES: Mapping[str, str] = {
     "architectures": "Separate, shared, fused",

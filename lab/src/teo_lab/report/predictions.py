@@ -17,12 +17,12 @@ from teo.edits import EditScript
 from teo.errors import InputError
 from teo.evaluation.analysis import operations_match
 from teo.evaluation.predict import SETTINGS, PredictedRow
-from teo_lab.reproduce.stored_rows import ROWS
 from teo.files import read_finished_lines
 from teo.metrics.base import ScoredExample
 from teo.metrics.breakdown import kind_of
 from teo.units import scoring_units
 from teo_lab.reproduce.stored import Stored
+from teo_lab.reproduce.stored_rows import ROWS
 
 Change = Literal["keep", "gone", "new"]
 

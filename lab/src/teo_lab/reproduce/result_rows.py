@@ -8,7 +8,6 @@ from typing import Any
 
 from teo.data.stats import dataset_stats
 from teo.evaluation.markdown import percent, plain, table
-from teo_lab.reproduce.stored_rows import read_operations_right, read_right
 from teo.units import is_exact_match
 from teo_lab.reproduce.cases import EXAMPLES
 from teo_lab.reproduce.experiments import (
@@ -22,6 +21,7 @@ from teo_lab.reproduce.experiments import (
     Run,
     Table,
 )
+from teo_lab.reproduce.stored_rows import read_operations_right, read_right
 from teo_lab.reproduce.table_cells import TableSource
 
 PAPER_MENDED: Mapping[str, float] = {"task": 8.0, "rewrite": 5.1, "res200k": 1.4}

@@ -18,12 +18,12 @@ from typing import Any, TextIO
 
 from teo.data import load_rows
 from teo.errors import ConfigError, InputError
-from teo_lab.reproduce.stored_rows import store
 from teo.files import write_json
 from teo.training.config import TrainConfig, read_config
 from teo.training.record import RECORD, GroupResult, flatten, require_same
 from teo.training.settings import to_tree
 from teo_lab.reproduce.experiments import CASES, Measurement, Run
+from teo_lab.reproduce.stored_rows import store
 
 SPLIT = "test"
 _RUN = "run.json"

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from teo.errors import InputError
-from teo_lab.reproduce.stored_rows import read_right
 from teo.metrics.base import FloatArray, Interval
 from teo.metrics.exact_match import ExactMatch
 from teo.metrics.significance import Difference, bootstrap_intervals, compare_paired
+from teo_lab.reproduce.stored_rows import read_right
 
 _OURS: Mapping[str, str] = {
     "rougeL": "rougeL_rouge_1_0_1",

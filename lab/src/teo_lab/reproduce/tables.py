@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from teo.data.stats import DatasetStats, dataset_stats
+from teo.errors import MissingExtraError
 from teo.evaluation.markdown import percent, plain, table
+from teo.evaluation.plots import make_figure, save_figure
 from teo_lab.reproduce.architectures import format_architectures
 from teo_lab.reproduce.experiments import (
     DATASETS,
@@ -36,6 +39,8 @@ from teo_lab.reproduce.table_cells import (
     run_table,
     seed_cell,
 )
+
+logger = logging.getLogger(__name__)
 
 
 def format_table(spec: Table, source: TableSource, command: str) -> str:
@@ -192,7 +197,14 @@ def _sweep(spec: Table, source: TableSource, datasets: Sequence[str]) -> Iterabl
 
 
 def _draw(ours: Mapping[float, SeedResults], path: Path) -> bool:
-    from teo.training.curves import draw_sweep
-
-    points = [(value, measured.mean("em") or 0.0) for value, measured in ours.items()]
-    return draw_sweep(points, path, "prob_p", "test exact match")
+    """Draw EM against prob_p (the paper's figure 3); return whether matplotlib was there to do it."""
+    try:
+        figure, axes = make_figure("drawing EM against prob_p", 6, 4)
+    except MissingExtraError as error:
+        logger.info("%s is not drawn: %s", path.name, error)
+        return False
+    axes.plot(list(ours), [measured.mean("em") or 0.0 for measured in ours.values()], marker="o")
+    axes.set(xlabel="prob_p", ylabel="test exact match")
+    axes.grid(visible=True, alpha=0.3)
+    save_figure(figure, path)
+    return True

@@ -1,4 +1,4 @@
-"""Greedy search of our own backbone in torch: drafts are checked in one pass, and ended texts leave the batch."""
+"""TorchSteps: the decoder of our own backbone in torch over a batch of sources, pass by pass (`teo.runtime.search`)."""
 
 from __future__ import annotations
 
@@ -12,38 +12,17 @@ from torch import Tensor
 
 from teo.models import TeoForConditionalGeneration
 from teo.models.layers import DecoderLayer, rotary_table
-from teo.runtime.search import Draft, Floats, Ids, search_greedily
+from teo.runtime.search import Floats, Ids
 
 _CHECKED = {"cpu": 256, "cuda": 4096}
 """Tokens of all drafts of a batch, at most, in one pass: each has a probability for every token of the vocabulary."""
 
 
-@torch.no_grad()
-def generate_greedily(
-    model: TeoForConditionalGeneration,
-    source: Any,
-    mask: Tensor,
-    starts: Sequence[Sequence[int]],
-    limits: Sequence[int],
-    end: int,
-    draft: Draft | None = None,
-) -> list[tuple[list[int], list[float]]]:
-    """Return the ids of each text after its start, the end token included, and their log-probabilities.
-
-    `source` is the encoder's output. A text ends at its end token or at its limit.
-    """
-    steps = TorchSteps(model, source, mask)
-    texts = search_greedily(steps, starts, limits, end, draft, checked=steps.checked)
-    return [(text.ids, text.scores) for text in texts]
-
-
-def until_end(ids: list[int], end: int) -> list[int]:
-    """Return the ids up to the end token, which is kept; without one the search ran into its limit."""
-    return ids[: ids.index(end) + 1] if end in ids else ids
-
-
 class TorchSteps:
-    """The decoder over a batch of encoded sources; a text's keys and values stand at their own place, padded behind."""
+    """The decoder over a batch of encoded sources: what it read, and the keys and values of what it wrote.
+
+    A text's keys and values stand at their own position, with the padding behind them.
+    """
 
     def __init__(self, model: TeoForConditionalGeneration, source: Any, mask: Tensor) -> None:
         self._model, self._mask = model, mask
@@ -52,8 +31,7 @@ class TorchSteps:
         self._layers = cast("list[DecoderLayer]", list(model.decoder.layers))
         self._read = [layer.cross_attention.keys_values(states) for layer in self._layers]
         self._lengths = torch.zeros(len(mask), dtype=torch.long, device=mask.device)
-        size = model.config.head_size
-        empty = states.new_zeros((len(mask), model.config.kv_heads, 0, size))
+        empty = states.new_zeros((len(mask), model.config.heads, 0, model.config.head_size))
         self._written = [(empty, empty) for _ in self._layers]
         self.checked = _CHECKED.get(mask.device.type, _CHECKED["cpu"])
 
@@ -83,7 +61,7 @@ class TorchSteps:
         self._lengths = self._lengths - torch.tensor(counts, device=self._lengths.device)
 
     def keep(self, rows: Ids) -> None:
-        """Go on with these rows only, in this order."""
+        """Continue with these rows only, in this order."""
         kept = torch.from_numpy(np.ascontiguousarray(rows)).to(self._mask.device)
         self._mask, self._source_ids, self._copy_keys = self._mask[kept], self._source_ids[kept], self._copy_keys[kept]
         self._read = [(key[kept], value[kept]) for key, value in self._read]
@@ -95,7 +73,7 @@ class TorchSteps:
         decoder, config = self._model.decoder, self._model.config
         positions = self._lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
         width = int(positions.max()) + 1
-        turned = rotary_table(width, config.head_size, config.rope_theta, tokens.device)[:, positions][:, :, None]
+        turned = rotary_table(width, config.head_size, tokens.device)[:, positions][:, :, None]
         own_mask = (torch.arange(width, device=tokens.device) <= positions[..., None])[:, None]
         source_mask = self._mask[:, None, None, :].bool()
         x = decoder.embedding_norm(decoder.embedding(tokens))

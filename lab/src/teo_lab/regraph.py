@@ -1,6 +1,6 @@
 """regraph(folder): an exported model's graphs written anew, as this version builds them, over the same weight files.
 
-    python -m teo.export.regraph src/teo/default/onnx
+    python -m teo_lab.regraph src/teo/default/onnx
 
 Only for the project's own backbone, whose weights can be read back from an export.
 """
@@ -40,8 +40,8 @@ def regraph(folder: Path) -> None:
     graphs = {name: build(writer, form, network.shape, network.weights) for name, build in _BUILDERS.items()}
     for name, graph in graphs.items():
         onnx.save(graph, str(folder / name))
-    if writer.places:
-        raise RuntimeError(f"{folder}: expected every tensor to be stored, found new ones: {', '.join(writer.places)}")
+    if writer.slices:
+        raise RuntimeError(f"{folder}: expected every tensor to be stored, found new ones: {', '.join(writer.slices)}")
 
 
 if __name__ == "__main__":
