@@ -13,17 +13,13 @@ from typer.testing import CliRunner
 
 from judged_files import make_lines, write_lines
 from teo.errors import InputError
-from teo_lab.reproduce.stored_rows import read_right
 from teo_lab.cli.report import report
 from teo_lab.judging.items import draw_study
 from teo_lab.judging.report import report_study
 from teo_lab.judging.votes import Vote, VoteStore
-from teo_lab.paths import DOCS, RESULTS
+from teo_lab.paths import RESULTS
 from teo_lab.report.make import SECTIONS, ReportRequest, write_report
 from teo_lab.report.predictions import ShownRow, read_predictions, split_changes
-from teo_lab.report.section import ReportSource
-from teo_lab.report.usage import compare_llm
-from teo_lab.reproduce.stored import read_published
 from verbs import app_of
 
 NASTY = "</script><script>document.title='bad'</script><img src=x onerror=alert(1)>"
@@ -137,34 +133,18 @@ def test_studies_that_were_made_are_shown(tmp_path: Path) -> None:
     results = tmp_path / "results"
     write_sweep(results)
     write_judging(results, tmp_path)
-    figures = {"rows": 2, "em": 0.5, "interval": [0.1, 0.9], "median_seconds": 1.5, "p95_seconds": 2.0}
-    systems = {"small": {**figures, "prompt_tokens": 7, "completion_tokens": 3}, "default": figures}
-    compared = {"model": "small", "shots": 5, "body": {}, "machine": "a machine", "datasets": {"task": systems}}
+    ours = {"em": 0.5, "rougeL_rouge_1_0_1": 0.75, "run_f1": 0.25, "median_seconds": 0.5, "p95_seconds": 1.0}
+    systems = {"default": ours, "small, langchain": {**ours, "median_seconds": 1.5, "p95_seconds": 2.0}}
+    compared = {"models": {"small": "1 weight"}, "body": {}, "machine": "a machine", "systems": systems}
     (results / "llm").mkdir()
-    (results / "llm" / "comparison.json").write_text(json.dumps(compared))
+    (results / "llm" / "task.json").write_text(json.dumps(compared))
     made = write_report(ReportRequest(results, tmp_path / "out"))
     markdown = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert SECTIONS.keys() - made.missing.keys() == {"EM against prob_p", "judging", "language model"}
     assert re.search(r"\| 0\.2 \| 50\.0 \| .+ \| 1 \|\n\| 0\.6 \| 100\.0 \|", markdown), "teo is prob_p 0.6"
     assert "### up against down" in markdown
-    assert "| TASK | small | 2 | 50.0 | 10.0 to 90.0 | 1.50 | 2.00 | 7 | 3 |" in markdown
-
-
-def test_the_studies_page_shows_the_stored_comparison_with_a_language_model() -> None:
-    stored = json.loads((RESULTS / "llm" / "comparison.json").read_text(encoding="utf-8"))
-    source = ReportSource(RESULTS, RESULTS, read_published(RESULTS / "published.json"), ())
-    assert compare_llm(source, stored) in (DOCS / "studies.md").read_text(encoding="utf-8")
-
-
-def test_stored_rows_of_the_language_model_are_those_of_ours() -> None:
-    """EM is compared on equal rows, and what is stored gives the EM that the comparison says."""
-    stored = json.loads((RESULTS / "llm" / "comparison.json").read_text(encoding="utf-8"))
-    for dataset, systems in stored["datasets"].items():
-        rows = {name: read_right(next((RESULTS / "llm" / name).glob(f"{dataset}-test-*.json"))) for name in systems}
-        first, second = rows.values()
-        assert list(first) == list(second)
-        for name, right in rows.items():
-            assert sum(right.values()) / len(right) == pytest.approx(systems[name]["em"]), (dataset, name)
+    assert "| small, langchain | 50.0 | 75.0 | 25.0 | - | - | 1.50 | 2.00 | 3 |" in markdown
+    assert "small: 1 weight" in markdown
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,13 +19,21 @@ from teo.edits import format_operations
 from teo.errors import InputError
 from teo.evaluation.evaluate import hash_rows
 from teo.evaluation.measures import Evaluation, measure
-from teo.evaluation.predict import PredictedRow, Settings, predict
+from teo.evaluation.predict import MEANING, PredictedRow, Settings, predict
 from teo.evaluation.report import format_report
 from teo.files import write_json, write_text
+from teo.metrics.meaning import grade
 from teo.provenance import git_commit
 from teo_lab.llm.cache import Cache, Completion, hash_request
 from teo_lab.llm.client import ChatClient, Endpoint
-from teo_lab.llm.prompt import draw_demonstrations, make_prompt, read_rewrite
+from teo_lab.llm.prompt import (
+    PROMPTS,
+    SHOTS,
+    draw_demonstrations,
+    make_langchain_prompt,
+    make_prompt,
+    read_rewrite,
+)
 
 PREFIX = "openai:"
 """What the name of a model begins with if an endpoint is to be asked."""
@@ -46,16 +54,24 @@ class LlmRequest:
     limit: int | None = None
     seed: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
+    prompt: str = SHOTS
+    """One of `PROMPTS`; only `shots` has demonstrations."""
     shots: int = 5
-    """Demonstrations in the prompt, drawn by seed from the rows for training."""
+    """Demonstrations in the prompt, drawn by seed."""
+    examples: Path | None = None
+    """The JSONL file that demonstrations are drawn from; None: the rows for training."""
     concurrency: int = 4
     body: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a request that are added or replaced; null leaves a field out."""
     price_in: float | None = None
     """Price of a million tokens of prompts, in any currency."""
     price_out: float | None = None
+    when_answered: Callable[[Sequence[Row]], object] | None = None
+    """Called with the rows of each chunk when they are answered: another system can be timed under the same load."""
 
     def __post_init__(self) -> None:
+        if self.prompt not in PROMPTS:
+            raise InputError(f"prompt: expected one of {', '.join(PROMPTS)}; found '{self.prompt}'")
         for name, value, least in (
             ("limit", self.limit, 1),
             ("shots", self.shots, 0),
@@ -63,6 +79,11 @@ class LlmRequest:
         ):
             if value is not None and value < least:
                 raise InputError(f"{name}: expected a number from {least} on, found {value}")
+
+    @property
+    def variant(self) -> str:
+        """The name that results are stored under."""
+        return f"{self.shots}-shot" if self.prompt == SHOTS else self.prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +134,19 @@ class LanguageModel:
     demonstrations: Sequence[Row]
     concurrency: int = 4
     body: Mapping[str, Any] = field(default_factory=dict)
+    prompt: str = SHOTS
+    by_meaning: bool = False
+    """Whether predicted rows have verdicts by meaning keys."""
 
     def predict(self, rows: Sequence[Row]) -> list[PredictedRow]:
         """Return the rows with what the model answered, in order."""
-        return [_predicted(row, answer) for row, answer in zip(rows, self.ask(rows), strict=True)]
+        predicted = [_predicted(row, answer) for row, answer in zip(rows, self.ask(rows), strict=True)]
+        if not self.by_meaning:
+            return predicted
+        return [
+            replace(made, detail={**made.detail, MEANING: grade(row, made.prediction)})
+            for row, made in zip(rows, predicted, strict=True)
+        ]
 
     def ask(self, rows: Sequence[Row]) -> list[Completion]:
         """Return the model's answers, in order; the first error ends the rest, and what was answered is stored."""
@@ -134,7 +164,7 @@ class LanguageModel:
 
     def request(self, dialogue: Dialogue) -> dict[str, Any]:
         """Return the body of a dialogue's request."""
-        prompt = make_prompt(dialogue, self.demonstrations)
+        prompt = _ask_with(self.prompt, dialogue, self.demonstrations)
         body = {"model": self.model, "messages": [{"role": "user", "content": prompt}], **_DEFAULTS, **self.body}
         return {name: value for name, value in body.items() if value is not None}
 
@@ -153,7 +183,7 @@ def evaluate_llm(request: LlmRequest, progress: TextIO | None = None) -> Evaluat
         split=request.split,
         options=dict(request.options),
         data_hash=hash_rows(rows),
-        variant=f"{request.shots}-shot",
+        variant=request.variant,
         model=PREFIX + endpoint.model,
         model_hash=_hash_prompt(request, shown),
         seed=request.seed,
@@ -167,10 +197,19 @@ def evaluate_llm(request: LlmRequest, progress: TextIO | None = None) -> Evaluat
     cache = Cache(request.out / CACHE)
     try:
         client = ChatClient(endpoint, cache)
-        model = LanguageModel(client, endpoint.model, shown, request.concurrency, request.body)
+        keyed = any(row.keys and row.keys.need for row in rows)
+        asked = (shown, request.concurrency, request.body, request.prompt)
+        model = LanguageModel(client, endpoint.model, *asked, by_meaning=keyed)
         started = time.monotonic()
         wanted, chunk = rows[: request.limit], 4 * request.concurrency
-        predicted = predict(model.predict, wanted, request.out, settings, chunk=chunk, run=run, progress=stream)
+
+        def predict_chunk(chunk_rows: Sequence[Row]) -> list[PredictedRow]:
+            answered = model.predict(chunk_rows)
+            if request.when_answered is not None:
+                request.when_answered(chunk_rows)
+            return answered
+
+        predicted = predict(predict_chunk, wanted, request.out, settings, chunk=chunk, run=run, progress=stream)
         run["asked"] = {"requests": client.requests, "retried": client.retried}
         run["seconds"] = round(time.monotonic() - started, 3)
         answers = [client.recall(model.request(row.dialogue)) for row in wanted]
@@ -178,7 +217,8 @@ def evaluate_llm(request: LlmRequest, progress: TextIO | None = None) -> Evaluat
     finally:
         cache.close()
     run["usage"] = {name: getattr(usage, name) for name in Usage.__slots__}
-    described = f"{endpoint.model} at {endpoint.base_url}, {request.shots} demonstrations in the prompt"
+    prompted = f"{request.shots} demonstrations in the prompt" if request.prompt == SHOTS else "LangChain's prompt"
+    described = f"{endpoint.model} at {endpoint.base_url}, {prompted}"
     evaluation = Evaluation(measure(predicted), settings, run, described)
     write_json(request.out / "metrics.json", evaluation.to_dict())
     write_text(request.out / "report.md", format_report(evaluation, predicted))
@@ -214,8 +254,10 @@ def _load(request: LlmRequest, split: str, stream: TextIO) -> tuple[Row, ...]:
 
 
 def _demonstrations(request: LlmRequest, rows: Sequence[Row], stream: TextIO) -> list[Row]:
-    if not request.shots:
+    if not request.shots or request.prompt != SHOTS:
         return []
+    if request.examples is not None:
+        return draw_demonstrations(load_rows("jsonl", request.examples, "all").rows, request.shots, request.seed, rows)
     try:
         train = _load(request, "train", stream)
     except InputError as error:
@@ -225,9 +267,13 @@ def _demonstrations(request: LlmRequest, rows: Sequence[Row], stream: TextIO) ->
     return draw_demonstrations(train, request.shots, request.seed, rows)
 
 
+def _ask_with(prompt: str, dialogue: Dialogue, demonstrations: Sequence[Row]) -> str:
+    return make_prompt(dialogue, demonstrations) if prompt == SHOTS else make_langchain_prompt(dialogue)
+
+
 def _hash_prompt(request: LlmRequest, demonstrations: Sequence[Row]) -> str:
     """Return a hash of all that decides a request except its dialogue."""
-    empty = make_prompt(Dialogue((), ""), demonstrations)
+    empty = _ask_with(request.prompt, Dialogue((), ""), demonstrations)
     return hash_request(
         request.endpoint.url, {**_DEFAULTS, **request.body, "prompt": empty, "name": request.endpoint.model}
     )

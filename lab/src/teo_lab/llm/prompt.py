@@ -1,6 +1,8 @@
-"""The prompt, and the rewrite in what a language model answers.
+"""The prompts, and the rewrite in what a language model answers.
 
-The task, five examples, the dialogue: what the paper gives GPT-4 (its appendix on prompts), in words of our own.
+- `shots`: the task, five examples, the dialogue, as the paper gives them to GPT-4 (its appendix on prompts), in words
+  of our own.
+- `langchain`: what LangChain asks before it searches, taken from the installed package (`langchain-classic`).
 """
 
 from __future__ import annotations
@@ -9,11 +11,15 @@ import json
 import random
 import re
 from collections.abc import Sequence
+from importlib import import_module
 
 from teo.data.row import Row
 from teo.dialogue import Dialogue
-from teo.errors import DataError
+from teo.errors import DataError, InputError
 
+SHOTS, LANGCHAIN = "shots", "langchain"
+PROMPTS = (SHOTS, LANGCHAIN)
+_LANGCHAIN = "langchain_classic.chains.conversational_retrieval.prompts"
 INSTRUCTION = """\
 The last utterance of a dialogue may leave words out or point back to earlier turns with pronouns. Rewrite it so that \
 it can be understood without the history: say what the pronouns stand for and put the missing words in, from the \
@@ -27,6 +33,7 @@ _LABEL = re.compile(
     r"(?:^|(?<=[\s!.,*]))(?:(?:the|my|final|last|complete|completed|here(?:'s| is))\s+)*"
     r"(?:rewritten|rewrite|completed|output|answer|result)(?:\s+(?:utterance|sentence|question|version|text|line))?"
     r"(?:\s+(?:is|would be))?\s*\**\s*[:：]\s*\**"
+    r"|^(?:stand-?alone question|follow[- ]up (?:question|input))\s*[:：]"  # labels of LangChain's prompt
     r"|(?:改写|重写|补全|输出|答案|结果)(?:后|之后)?(?:的)?(?:话语|句子|语句|对话|话|结果)?(?:是|为)?\s*[:：]",
     re.IGNORECASE,
 )
@@ -52,6 +59,29 @@ def make_prompt(dialogue: Dialogue, demonstrations: Sequence[Row]) -> str:
     """Return the text that a model is asked with."""
     shown = [f"{_show(row.dialogue)} {row.rewrite}" for row in demonstrations]
     return "\n\n".join([INSTRUCTION, *shown, _show(dialogue)])
+
+
+def make_langchain_prompt(dialogue: Dialogue) -> str:
+    """Return the text that LangChain's retrieval chain asks a model with, in the form of its chat history.
+
+    If nobody says who spoke, the turn before the utterance is the assistant's and the others alternate.
+    """
+    try:
+        template = import_module(_LANGCHAIN).CONDENSE_QUESTION_PROMPT
+        from langchain_core.messages import AIMessage, HumanMessage, get_buffer_string
+    except ImportError as error:
+        raise InputError(
+            f"prompt: expected LangChain's package for '{LANGCHAIN}', found none; pip install langchain-classic"
+        ) from error
+    count = len(dialogue.history)
+    speakers = dialogue.speakers or tuple("assistant" if (count - at) % 2 else "user" for at in range(count))
+    messages = [
+        AIMessage(turn) if speaker == "assistant" else HumanMessage(turn)
+        for speaker, turn in zip(speakers[:count], dialogue.history, strict=True)
+    ]
+    history = "\n" + get_buffer_string(messages, human_prefix="Human", ai_prefix="Assistant")
+    prompt: str = template.format(chat_history=history, question=dialogue.utterance)
+    return prompt
 
 
 def read_rewrite(text: str, utterance: str) -> str:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from teo.evaluation.markdown import percent, plain, table
-from teo_lab.report.section import ReportSource
-from teo_lab.report.usage import compare_llm
+from teo_lab.llm.table import show_comparison
 from teo_lab.reproduce.experiments import DATASETS, DIRECT
 from teo_lab.reproduce.seed_results import SeedResults
-from teo_lab.reproduce.stored import read_json, read_published
+from teo_lab.reproduce.stored import read_json
 
 _DATASETS = ("rewrite", "task")
 _BASELINES = ("matrix", "locate-fill")
@@ -22,7 +21,8 @@ def make_studies(results: Path) -> dict[str, str]:
     """Return the tables by the names of their blocks."""
     return {
         "search": _search(results / "retrieval"),
-        "language-model": _language_model(results),
+        "language-model-everyday": show_comparison(read_json(results / "llm" / "everyday.json")),
+        "language-model-canard": show_comparison(read_json(results / "llm" / "canard.json")),
         "expressible": _expressible(results / "baselines"),
         "baselines": _baselines(results),
     }
@@ -39,11 +39,6 @@ def _search(folder: Path) -> str:
         )
     head = ("query", "MRR, dev", "MRR, test", "recall@10, test", "better %, test", "worse %, test")
     return table(head, rows, "lrrrrr")
-
-
-def _language_model(results: Path) -> str:
-    source = ReportSource(results, results, read_published(results / "published.json"), ())
-    return compare_llm(source, read_json(results / "llm" / "comparison.json"))
 
 
 def _expressible(folder: Path) -> str:

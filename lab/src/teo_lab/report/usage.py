@@ -13,6 +13,7 @@ from teo.evaluation.plots import draw_reliability
 from teo.metrics.base import Interval
 from teo_lab.judging.agreement import Tally, VoteShare
 from teo_lab.judging.bars import draw_bars
+from teo_lab.llm.table import show_comparison
 from teo_lab.report.figures import Point, draw_intervals, draw_latencies, draw_risks
 from teo_lab.report.predictions import read_stored
 from teo_lab.report.section import EMBEDDED, OWN_VARIANT, PAPER_DATASETS, MissingPartError, ReportSource, Section
@@ -110,36 +111,21 @@ def _points(source: ReportSource, dataset: str, stored: Mapping[str, Any]) -> li
 
 
 def show_language_model(source: ReportSource) -> Section:
-    """Return a language model beside ours on equal rows, and the paper's GPT-4."""
-    file = source.results / "llm" / "comparison.json"
-    if not file.is_file():
+    """Return language models beside ours on equal rows."""
+    parts = []
+    for file in sorted((source.results / "llm").glob("*.json")):
+        stored = read_json(file)
+        about = "; ".join(f"{plain(name)}: {plain(text)}" for name, text in stored["models"].items() if text)
+        parts += [
+            f"### {plain(file.stem)}",
+            f"{about or 'The models'}; each beside the embedded model (default, as `teo rewrite` runs it) on the same "
+            f"rows in the same run. {plain(stored['machine'])}: quote the ratio of the times, not the times. "
+            f"Fields of each request: `{json.dumps(stored['body'])}`.",
+            show_comparison(stored),
+        ]
+    if not parts:
         raise MissingPartError("no language model was compared; run benchmarks/language_model.py")
-    stored = read_json(file)
-    text = (
-        f"{plain(stored['model'])} with {stored['shots']} examples in the prompt, beside the embedded model (as "
-        f"`teo rewrite` runs it, {OWN_VARIANT} with thresholds) on the same rows in the same run. "
-        f"{plain(stored['machine'])}: the ratio of the times is worth quoting, not the times. "
-        f"Fields of each request: `{json.dumps(stored['body'])}`."
-    )
-    return Section("language-model", "Would a language model do better?", f"{text}\n\n{compare_llm(source, stored)}")
-
-
-def compare_llm(source: ReportSource, stored: Mapping[str, Any]) -> str:
-    """Return the table of a language model, ours and GPT-4 as printed."""
-    rows = []
-    for dataset, systems in stored["datasets"].items():
-        title = PAPER_DATASETS[dataset]
-        for name, figures in systems.items():
-            shown = f"**{plain(name)}**" if name == EMBEDDED else plain(name)
-            around = " to ".join(percent(end) for end in figures["interval"])
-            seconds = [f"{figures[key]:.2f}" for key in ("median_seconds", "p95_seconds")]
-            tokens = [f"{figures[key]:,}" if key in figures else "-" for key in ("prompt_tokens", "completion_tokens")]
-            rows.append([title, shown, str(figures["rows"]), percent(figures["em"]), around, *seconds, *tokens])
-        for row in source.published:
-            if row.dataset == dataset and row.system == "GPT-4" and row.metrics.get("em") is not None:
-                rows.append([title, "GPT-4, as the paper prints it", "-", f"{row.metrics['em']:.1f}", *["-"] * 5])
-    head = ["dataset", "system", "rows", "EM", "95% interval", "median, s", "95% within, s", "prompt tokens", "answer"]
-    return table([*head[:-1], "answer tokens"], rows, "llrrlrrrr")
+    return Section("language-model", "Would a language model do better?", "\n\n".join(parts))
 
 
 def show_retrieval(source: ReportSource) -> Section:
