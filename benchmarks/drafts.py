@@ -203,8 +203,10 @@ def measure_parts(ours: Sequence[Ours], dialogues: Sequence[Dialogue], variants:
     return found
 
 
-def measure_lengths(systems: Sequence[System], rows: Sequence[Dialogue], rounds: int) -> list[dict[str, Any]]:
-    """Return the median time of `direct` by the tokens of a source: histories joined, and cut to the length."""
+def measure_lengths(
+    systems: Sequence[System], rows: Sequence[Dialogue], variants: Sequence[str], rounds: int
+) -> list[dict[str, Any]]:
+    """Return the median time of pipelines by the tokens of a source: histories joined, and cut to the length."""
     generator = next(system for system in systems if isinstance(system, Ours)).generator
     turns = tuple(turn for row in rows for turn in (*row.history, row.utterance))
     limit, found = generator.source_limit, []
@@ -212,11 +214,13 @@ def measure_lengths(systems: Sequence[System], rows: Sequence[Dialogue], rounds:
         generator.source_limit = length
         dialogues = [fit_dialogue(generator, Dialogue(turns[: 60 + k], rows[k].utterance))[0] for k in range(rounds)]
         generator.source_limit = limit
-        times: dict[str, list[float]] = {system.name: [] for system in systems}
+        runs = [(variant, system) for variant in variants for system in systems]
+        times: list[list[float]] = [[] for _ in runs]
         for dialogue in dialogues:
-            for system in systems:
-                times[system.name].append(1000 * system("direct", 1, [dialogue])[0])
-        found.append({"tokens": length, **{name: statistics.median(taken) for name, taken in times.items()}})
+            for taken, (variant, system) in zip(times, runs, strict=True):
+                taken.append(1000 * system(variant, 1, [dialogue])[0])
+        medians = {f"{v}, {system.name}": statistics.median(t) for (v, system), t in zip(runs, times, strict=True)}
+        found.append({"tokens": length, **medians})
     return found
 
 
@@ -301,7 +305,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found["datasets"][name] = {"speeds": speeds, "parts": measure_parts(ours, dialogues, options.variants)}
         longest = max(longest, dialogues, key=lambda some: sum(len(turn) for one in some for turn in one.history))
     if options.lengths:
-        found["lengths"] = measure_lengths(systems, longest, min(options.rounds, len(longest)))
+        found["lengths"] = measure_lengths(systems, longest, options.variants[:2], min(options.rounds, len(longest)))
     if options.out is not None:
         write_json(options.out, found)
     print(to_markdown(found))

@@ -200,7 +200,7 @@ def compare(batching: Sequence[str], single: Sequence[str], ports: tuple[int, in
         for _ in range(rounds):
             for name, port in zip(totals, ports, strict=True):
                 totals[name].add(asyncio.run(load(port, clients, seconds / rounds)))
-            memory.append(round(_memory(first.pid), 1))
+            memory.append(round(sum(map(_memory, [first.pid, *children(first.pid)])), 1))
     result: dict[str, Any] = {name: total.summary() for name, total in totals.items()}
     single_rate = result["one_at_a_time"]["requests_per_second"]
     result["gain"] = round(result["batching"]["requests_per_second"] / max(single_rate, 1e-9), 2)

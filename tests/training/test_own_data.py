@@ -13,6 +13,8 @@ pytest.importorskip("onnx", reason="exporting a model needs onnx")
 
 from teo.cli.app import app
 from teo.data import load_rows
+from teo.loading import DEFAULT_MODEL, ModelFolder
+from teo.metrics.meaning import grade
 from teo.training.synthetic import generate_rows
 from teo.units import holds_cjk
 
@@ -53,7 +55,7 @@ def test_from_rows_to_a_rewrite(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     mine, trained, exported = folder / "mine.jsonl", folder / "own", folder / "own-int8"
     answer = json.loads(run("train", RECIPE, f"data.path={mine}", f"output={trained}", *TINY))
     assert answer["model"] == str(trained)
-    assert set(answer["dev_em"]) == {"fast"}
+    assert set(answer["dev_em"]) == {"fused"}
     log = (trained / "training" / "weights" / "log.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(log) >= 2, "a run of minutes says how far it is"
 
@@ -65,7 +67,7 @@ def test_from_rows_to_a_rewrite(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "expected at least 40 rewrites that were judged, found" in str(calibrated.exception), (
         "a model of one epoch changes nothing, and nothing can be fitted to that"
     )
-    assert json.loads((exported / "teo.json").read_text(encoding="utf-8"))["variant"] == "fast"
+    assert json.loads((exported / "teo.json").read_text(encoding="utf-8"))["variant"] == "fused"
 
     record = json.loads(run("rewrite", "--json", "--model", exported, "Ben is here", "is he there"))
     assert record["reason"] in (None, "complete", "unsure")
@@ -83,11 +85,42 @@ def test_the_recipe_adds_complete_utterances_and_needs_no_other_data(monkeypatch
     assert config.unchanged.identity > 0
     assert config.unchanged.foreign > 0
     assert config.unchanged.reactions > 0
-    assert config.model.base == "teo-base"
+    embedded = ModelFolder.load(DEFAULT_MODEL)
+    assert config.model.base == "teo-default"
+    assert config.model.source_limit == embedded.source_limit, "its own window"
+    assert config.roles == (embedded.variant,), "and its own pipeline"
     rows = read_rows([everyday], Path()).train
-    assert len(rows) == 200
-    assert 80 <= sum(holds_cjk(row.rewrite) for row in rows) <= 120, "both languages"
-    assert 50 <= sum(row.is_complete for row in rows) <= 85, "about a third is complete"
+    assert len(rows) == 300
+    assert 120 <= sum(holds_cjk(row.rewrite) for row in rows) <= 180, "both languages"
+    assert 80 <= sum(row.is_complete for row in rows) <= 120, "about a third is complete"
+
+
+def test_the_calibration_of_the_start_serves_until_the_models_own(tmp_path: Path) -> None:
+    from teo.training.run_folder import inherited_calibration
+
+    functions = ModelFolder.load(DEFAULT_MODEL).extra["calibration"]
+    assert inherited_calibration("teo-default", ["fused", "stage1"]) == {"calibration": {"fused": functions["fused"]}}
+    assert inherited_calibration(str(DEFAULT_MODEL), ["stage1"]) == {}
+    assert inherited_calibration("teo-base", ["fused"]) == {}
+    assert inherited_calibration(str(tmp_path), ["fused"]) == {}
+
+
+@pytest.mark.parametrize(("name", "chinese"), [("provider-en", False), ("insurance-zh", True)])
+def test_the_example_data_is_sound(name: str, chinese: bool) -> None:
+    folder = CHECKOUT / "examples" / "own-data" / name
+    parts = {part: load_rows("jsonl", folder / f"{part}.jsonl", part).rows for part in ("train", "test")}
+    parts["train"] += load_rows("jsonl", folder / "train.jsonl", "dev").rows
+    dialogues = {part: {row.id.rpartition("-")[0] for row in rows} for part, rows in parts.items()}
+    assert len(parts["train"]) > 440 and len(parts["test"]) == 120
+    assert not dialogues["train"] & dialogues["test"], "no dialogue is in both"
+    for row in parts["test"]:
+        assert holds_cjk(row.rewrite) == chinese
+        if row.is_complete:
+            continue
+        assert row.keys is not None, row.id
+        assert grade(row, row.dialogue.utterance) == "missed", row.id
+        for text in (row.rewrite, *row.references):
+            assert row.keys.need and grade(row, text) == "right", f"{row.id}: {text}"
 
 
 def test_the_everyday_rows_are_few_and_small() -> None:

@@ -9,6 +9,7 @@ from teo.errors import InputError
 from teo.files import write_text
 from teo_lab.pages.blocks import fill
 from teo_lab.pages.everyday import make_everyday
+from teo_lab.pages.own_data import make_own_data
 from teo_lab.pages.performance import make_performance
 from teo_lab.pages.readme import CHINESE, ENGLISH, make_figures
 from teo_lab.pages.results import make_results
@@ -24,6 +25,7 @@ PAGES: Mapping[str, Maker] = {
     "README.md": lambda page, results: fill(page, {"": make_figures(results, ENGLISH)}),
     "README.zh-CN.md": lambda page, results: fill(page, {"": make_figures(results, CHINESE)}),
     "benchmarks/everyday/README.md": lambda page, results: fill(page, make_everyday(results)),
+    "docs/own-data.md": lambda page, results: fill(page, {"": make_own_data(results)}),
     "docs/performance.md": lambda _, results: make_performance(results),
     "docs/scale.md": lambda page, results: fill(page, {"": make_scale(results / "scale")}),
     "lab/docs/results.md": lambda _, results: make_results(results),

@@ -15,11 +15,22 @@ _INTRO = """\
 [benchmarks](../benchmarks/README.md) says how each was measured. Machines are noisy: the ratios within a run are worth
 quoting, not the times."""
 _RACE = """\
-Every system reads and writes as many tokens as the test rows have ({rows} rows, {rounds} interleaved rounds, medians).
-`direct` is the embedded model's own variant: it writes the rewrite at once. `fast` writes operations that carry their
-position. The BART-base-shaped model has random weights, in float32, and makes two passes, as the paper's system does.
-{machine}."""
+Every system reads as many tokens as the test rows have ({rows} rows, {rounds} interleaved rounds, medians). `fused`,
+which `teo rewrite` runs, generates the operations and then the rewrite; `direct` generates the rewrite at once; `fast`
+generates operations that carry their position. The BART-base-shaped model has random weights, in float32, and makes two
+passes, as the paper's system does, over as many tokens as the gold operations and the references have. {machine}."""
+_DRAFTS = """\
+A rewrite is mostly the utterance and spans of the history. So the decoder does not generate it token by token: it
+checks a draft taken from the source in one pass and keeps what it would have generated itself. Rewrites, scores and
+confidence are the same to the last bit. "Before" is the version without drafts, run by turns with this one on the same
+dialogues ({machine}, one thread)."""
+_LENGTHS = """\
+By the length of the dialogue, milliseconds for one rewrite. At 512 tokens nearly all of it is the encoder, which the
+drafts do not touch: most of its time goes into the integer products of the linear layers and the float products of
+attention."""
 
+_GROWTH = "`fused` without drafts, on random tokens: the most that a dialogue of these sizes costs."
+_PARTS = ("encoder", "decoder", "tokenizer", "python")
 _RATES = ("same_after_two_unrelated_turns", "same_after_an_unrelated_turn", "renamed_in_the_rewrite")
 _ROBUST = """\
 Of the utterances that the model changes: how many rewrites stay the same when unrelated turns come before all others,
@@ -42,15 +53,51 @@ def make_performance(results: Path) -> str:
     parts.append(_RACE.format(rows=first["rows"], rounds=first["rounds"], machine=first["facts"]["machine"]))
     for name, race in races.items():
         parts += [f"On {name.upper()}:", _race_table(race)]
+    parts += ["## Drafts from the source", *_draft_parts(read_json(results / "performance" / "drafts.json"))]
     parts += ["## The paper's backbones, exported", *_family_parts(results / "performance" / "families")]
     parts += ["## Start, memory, size", _process_table(first, read_json(results / "performance" / "install.json"))]
-    parts += ["## How cost grows", "![cost by length and by batch size](images/growth.png)"]
+    parts += ["## How cost grows", _GROWTH, "![cost by length and by batch size](images/growth.png)"]
     for what, points in first["growth"].items():
         parts.append(table((what, *(str(x) for x, _ in points)), [("ms per row", *(f"{y:.1f}" for _, y in points))]))
     load, kill = read_json(results / "load" / "load.json"), read_json(results / "load-kill" / "load.json")
-    parts += ["## Under load", _load_text(load), _load_table(load), _kill_text(kill)]
+    flood = read_json(results / "load-flood" / "load.json")
+    parts += ["## Under load", _load_text(load), _load_table(load), _kill_text(kill), _flood_table(flood)]
     parts += ["## What should not matter", _ROBUST, _robust_table(results / "robustness")]
     return "\n\n".join(parts) + "\n"
+
+
+def _draft_parts(drafts: dict[str, Any]) -> list[str]:
+    """Return what drafts save: by dataset and pipeline, where the time goes, and by length."""
+    speeds, passes = [], []
+    for name, data in drafts["datasets"].items():
+        pipelines = [row["pipeline"] for row in data["parts"] if row["system"] == "drafts"]
+        times = {(row["pipeline"], row["system"]): row for row in data["speeds"]}
+        for pipeline in pipelines:
+            before, after = times[pipeline, "before"], times[pipeline, "drafts"]
+            ms, rows = (f"{row['ms']:.1f}" for row in (before, after)), (before["rows_per_s"], after["rows_per_s"])
+            gains = f"{before['ms'] / after['ms']:.2f}", f"{rows[1] / rows[0]:.2f}"
+            speeds.append((name.upper(), pipeline, *ms, gains[0], *(f"{rate:.1f}" for rate in rows), gains[1]))
+        for row in data["parts"]:
+            shares = (f"{100 * row[part]:.0f}" for part in _PARTS)
+            passes.append((name.upper(), row["pipeline"], row["system"], f"{row['passes']:.1f}", *shares))
+    head = ("rows", "pipeline", "before, ms", "now, ms", "times faster", "before, rows/s", "now", "times more")
+    where = ("rows", "pipeline", "", "passes a row", *(f"{part}, %" for part in _PARTS))
+    return [
+        _DRAFTS.format(machine=drafts["machine"]),
+        table(head, speeds),
+        "How often the decoder runs for a row, and where the time of a call goes:",
+        table(where, passes),
+        _LENGTHS,
+        length_table(drafts),
+    ]
+
+
+def length_table(drafts: dict[str, Any], first: str = "tokens of the dialogue") -> str:
+    """Return the milliseconds of a rewrite by the length of its dialogue, before and now."""
+    lengths = drafts["lengths"]
+    kinds = [kind for kind in lengths[0] if kind.endswith((", before", ", drafts"))]
+    rows = [(kind.replace("drafts", "now"), *(f"{row[kind]:.0f}" for row in lengths)) for kind in kinds]
+    return table((first, *(str(row["tokens"]) for row in lengths)), rows)
 
 
 def _race_table(race: dict[str, Any], base: str = "BART") -> str:
@@ -121,11 +168,20 @@ def _load_table(load: dict[str, Any]) -> str:
 
 def _kill_text(kill: dict[str, Any]) -> str:
     return (
-        f"Two workers, one of them killed under the load of {kill['clients']} clients: {kill['requests']} requests, "
-        f"{kill['failed']} failed. These figures are of the server before, which passed on "
-        "what the killed worker held; now clients try once more. "
+        f"Killed workers: two workers and {kill['clients']} clients that try once more after a reset connection, as "
+        f"`RemoteRewriter` does. One worker was killed at a time, {kill['kills']} times in {kill['seconds']:.0f} s, as "
+        f"soon as both served again: {kill['requests']} requests, {kill['resets']} resets, {kill['failed']} failed, "
         f"{kill['workers_after']} workers at the end."
     )
+
+
+def _flood_table(flood: dict[str, Any]) -> str:
+    rows = [
+        (name, *(str(figures[key]) for key in ("before_mb", "most_mb", "after_mb")))
+        for name, figures in flood.items()
+        if isinstance(figures, dict)
+    ]
+    return table(("flood, to one worker", "memory before, MB", "most", "after"), rows)
 
 
 def _robust_table(folder: Path) -> str:

@@ -15,7 +15,8 @@ _STORED = "default/{data}-test-fused+threshold.json"
 """`teo rewrite` applies the threshold."""
 _DATASETS = ("rewrite", "task", "res200k", "canard")
 _RACES = ("rewrite", "task")
-_OURS, _BART = "teo direct, int8, 1 thread", "two-pass BART-base, transformers fp32, 1 thread"
+_BY_LENGTH = "fused, drafts"
+_OURS, _BART = "teo fused, int8, 1 thread", "two-pass BART-base, transformers fp32, 1 thread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Wording:
     datasets: Sequence[str]
     speed: Sequence[str]
     systems: Sequence[str]
+    lengths: tuple[str, str]
 
 
 ENGLISH = Wording(
@@ -65,6 +67,7 @@ ENGLISH = Wording(
         "model, MB",
     ),
     systems=("teo, 8 bits", "BART-base in two passes, float32"),
+    lengths=("tokens of the dialogue", "ms per rewrite"),
 )
 CHINESE = Wording(
     everyday=(
@@ -101,6 +104,7 @@ CHINESE = Wording(
         "模型，MB",
     ),
     systems=("teo，8 位", "BART-base 两遍，float32"),
+    lengths=("对话的词元数", "每句毫秒"),
 )
 
 
@@ -115,7 +119,10 @@ def make_figures(results: Path, wording: Wording) -> str:
     quality = [_published(results, data) for data in _DATASETS]
     rows = [[name, *figures] for name, figures in zip(wording.datasets, quality, strict=True)]
     speeds = [[name, *figures] for name, figures in zip(wording.systems, _speeds(results), strict=True)]
-    tables = ((wording.everyday, everyday), (wording.quality, rows), (wording.speed, speeds))
+    drafts = read_json(results / "performance" / "drafts.json")["lengths"]
+    head, title = wording.lengths
+    lengths = (head, *(str(row["tokens"]) for row in drafts)), [[title, *(f"{row[_BY_LENGTH]:.0f}" for row in drafts)]]
+    tables = ((wording.everyday, everyday), (wording.quality, rows), (wording.speed, speeds), lengths)
     return "\n\n".join(table(head, body) for head, body in tables)
 
 
