@@ -17,6 +17,7 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -28,6 +29,7 @@ from teo.rewriter import MOST_ALTERNATIVES
 from teo.rules import Reason
 from teo.server.batching import RewriteOptions
 
+_SAID = {"role", "type"}
 _MOST_KEYS = 100
 """Keys of an object that has a fixed set of them; with more it is refused as a whole."""
 
@@ -84,8 +86,14 @@ class Message(BaseModel):
     """A chat message; what users and assistants said is the dialogue, system and tool messages are left out."""
 
     model_config = ConfigDict(extra="allow", strict=True)
-    role: str | None = Field(default=None, description="May be missing if `type` tells it, as in LangChain's messages.")
+    role: str | None = Field(description="May be missing if `type` tells it, as in LangChain's messages.")
     content: str | Annotated[list[ContentPart], FIRST_ERROR] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_type_for_role(cls, value: Any) -> Any:
+        """Return a message that has a type and no role with an empty role; without either, the role is missing."""
+        return {**value, "role": None} if isinstance(value, Mapping) and value.keys() & _SAID == {"type"} else value
 
 
 class TurnsDialogue(BaseModel):
