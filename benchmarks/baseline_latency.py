@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from baselines import generate
+from race import NEVER
 from teo.alignment import derive_edits
 from teo.data import load_rows
 from teo.data.row import Row
@@ -27,6 +27,8 @@ from teo.files import write_json
 from teo.layouts import Marker, dialogue_source
 from teo.placement import placed_pieces
 from teo.provenance import git_commit, versions
+from teo.runtime.search import search_greedily
+from teo.runtime.torch_steps import TorchSteps
 from teo.training.backbones import load_base
 from teo_lab.baselines.locate_fill import LocateFillBaseline
 from teo_lab.baselines.matrix import MatrixBaseline
@@ -45,11 +47,11 @@ def systems(row: Row, matrix: MatrixBaseline, filler: LocateFillBaseline) -> dic
         with torch.no_grad():
             filler.head(filler.encode([example.dialogue]).utterance)
         if example.fills:
-            generate(model, [example.blanked], len(example.fills), codec.decoder_start())
+            generate(model, example.blanked, len(example.fills), codec.decoder_start())
 
     def write(target: Any, marker: Marker) -> System:
         length = len(codec.encode_target(target))
-        return partial(generate, model, [source], length, codec.decoder_start((marker,)))
+        return partial(generate, model, source, length, codec.decoder_start((marker,)))
 
     return {
         "matrix": partial(matrix.predict, [row.dialogue], 1),
@@ -57,6 +59,14 @@ def systems(row: Row, matrix: MatrixBaseline, filler: LocateFillBaseline) -> dic
         "direct": write((row.rewrite,), Marker.WRITE_REWRITE),
         "fast": write(placed, Marker.WRITE_PLACED),
     }
+
+
+def generate(model: Any, source: Sequence[int], length: int, start: Sequence[int]) -> None:
+    """Encode a source by our own backbone and generate `length` tokens."""
+    ids = torch.tensor([list(source)])
+    mask = torch.ones_like(ids)
+    with torch.no_grad():
+        search_greedily(TorchSteps(model, model.encoder(ids, mask), mask), [start], [length], NEVER)
 
 
 def measure(rows: Sequence[Row], matrix: MatrixBaseline, filler: LocateFillBaseline, rounds: int) -> dict[str, float]:

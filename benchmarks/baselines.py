@@ -39,22 +39,19 @@ class TwoPassBart:
 
 
 class OursInTorch:
-    """Our own trained model in transformers: operations and rewrite in one text."""
+    """Our own trained model in torch: operations and rewrite in one text, which it generates itself."""
 
     def __init__(self, weights: Path, threads: int) -> None:
         from teo.runtime.torch_generator import TorchGenerator
 
-        generator = TorchGenerator.from_pretrained(weights, device="cpu")
-        self.model, self.threads = generator.model, threads
-        self.start = generator.codec.decoder_start((Marker.WRITE_OPERATIONS,))
-        self.name = f"teo, transformers fp32, {_threads(threads)}"
+        self.generator, self.threads = TorchGenerator.from_pretrained(weights, device="cpu"), threads
+        self.name = f"teo, torch fp32, {_threads(threads)}"
 
     def do(self, rows: Sequence[Work]) -> None:
         """Generate operations and rewrite."""
         torch.set_num_threads(self.threads)
-        generate(
-            self.model, [row.source for row in rows], max(row.operations + row.rewrite for row in rows), self.start
-        )
+        prompts = [(Marker.WRITE_OPERATIONS,)] * len(rows)
+        self.generator.generate([row.pieces for row in rows], prompts=prompts)
 
 
 def make_bart() -> Any:
@@ -70,12 +67,11 @@ def bart_settings() -> dict[str, Any]:
     return settings
 
 
-def generate(model: Any, sources: Sequence[Sequence[int]], length: int, start: Sequence[int] | None = None) -> None:
-    """Encode these sources as one batch and generate so many tokens for each."""
+def generate(model: Any, sources: Sequence[Sequence[int]], length: int) -> None:
+    """Encode these sources as one batch and generate `length` tokens for each."""
     width = max(map(len, sources))
     ids = torch.tensor([[*source, *[0] * (width - len(source))] for source in sources])
     mask = torch.tensor([[1] * len(source) + [0] * (width - len(source)) for source in sources])
-    begin = {} if start is None else {"decoder_input_ids": torch.tensor([list(start)] * len(sources))}
     with torch.no_grad():
         model.generate(
             ids,
@@ -84,7 +80,6 @@ def generate(model: Any, sources: Sequence[Sequence[int]], length: int, start: S
             max_new_tokens=length,
             do_sample=False,
             num_beams=1,
-            **begin,
         )
 
 

@@ -49,7 +49,7 @@ def _read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--split", default="test")
     parser.add_argument("--model", help="an exported model folder; the embedded model without it")
     parser.add_argument("--variants", nargs="+", default=["direct"], choices=["direct", "fast", "fused"])
-    parser.add_argument("--trained", type=Path, help="the same model as training wrote it: run in transformers too")
+    parser.add_argument("--trained", type=Path, help="the same model as training wrote it: run in torch too")
     parser.add_argument("--baselines", action="store_true", help="run a two-pass BART-base shape in transformers too")
     parser.add_argument("--processes", action="store_true", help="measure cold start and memory too")
     parser.add_argument("--growth", action="store_true", help="measure cost by length and by batch size too")

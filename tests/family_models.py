@@ -27,7 +27,7 @@ def build_family(family: str, folder: Path, texts: Sequence[str], **sizes: int) 
 def build_marian(folder: Path, texts: Sequence[str], *, width: int, layers: int, heads: int) -> tuple[Any, Codec]:
     """Return a tiny Marian model whose two SentencePiece models are learned from texts."""
     import sentencepiece
-    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+    from transformers import MarianConfig, MarianMTModel, MarianTokenizer, set_seed
 
     folder.mkdir(parents=True)
     (folder / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
@@ -37,6 +37,7 @@ def build_marian(folder: Path, texts: Sequence[str], *, width: int, layers: int,
         vocab_size=120,
         hard_vocab_limit=False,
         minloglevel=2,
+        num_threads=1,  # with more, the order of sums and so the pieces differ from run to run
     )
     model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
     pieces = [model.id_to_piece(k) for k in range(model.get_piece_size())]
@@ -61,6 +62,7 @@ def build_marian(folder: Path, texts: Sequence[str], *, width: int, layers: int,
         decoder_start_token_id=len(words) - 1,
         forced_eos_token_id=None,
     )
+    set_seed(3)
     network = MarianMTModel(config)
     return network, make_ready(network, tokenizer)
 

@@ -113,7 +113,7 @@ def test_the_script_writes_and_prints(model: Path, tmp_path: Path, capsys: pytes
     stored = json.loads((tmp_path / "out" / "jsonl" / "bench.json").read_text())
     assert [speed["name"] for speed in stored["speeds"]] == [
         "teo fused, int8, 1 thread",
-        "teo, transformers fp32, 1 thread",
+        "teo, torch fp32, 1 thread",
     ]
     assert stored["rows"] == 3
     assert stored["facts"]["model"] == "exported"

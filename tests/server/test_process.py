@@ -71,12 +71,12 @@ def test_a_sender_of_too_much_gets_to_read_why(live_server: Callable[..., Any]) 
 
 
 def test_a_server_told_to_stop_finishes_what_is_in_flight(process_server: Callable[..., Any]) -> None:
-    with process_server(seconds=1.0, max_batch=2) as (url, process), concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with process_server(seconds=3.0, max_batch=2) as (url, process), concurrent.futures.ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(post, f"{url}/v1/rewrite", json=BODY) for _ in range(5)]
         assert until(lambda: waiting(url) >= 3), "all are in: at most two with the model, the others behind them"
         process.send_signal(signal.SIGTERM)
         assert [one.result().json().get("rewrite") for one in asked] == [REWRITE] * 5
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
         with pytest.raises(httpx.ConnectError):
             post(f"{url}/v1/rewrite", json=BODY)
         lines = process.read_log()
@@ -206,8 +206,15 @@ def test_a_request_that_ends_its_worker_leaves_a_server(tmp_path: Path) -> None:
         for _ in range(3):
             with pytest.raises(httpx.TransportError):
                 ask(url, "he may abort")
-        assert until(lambda: is_up(url) and len(workers_of(process.pid)) == 2)
-        assert ask(url).json()["rewrite"] == REWRITE
+        assert until(lambda: is_up(url) and len(workers_of(process.pid)) == 2 and answers(url))
+
+
+def answers(url: str) -> bool:
+    """Tell whether a worker answers; one that just ended may have had the connection."""
+    try:
+        return bool(ask(url).json()["rewrite"] == REWRITE)
+    except httpx.TransportError:
+        return False
 
 
 @needs_proc

@@ -39,7 +39,7 @@ def stream(
                 with writing:
                     out.write(data)
                     out.flush()
-                progress.advance(len(outcomes), [outcome.error for outcome in outcomes if outcome.error])
+                    progress.advance(len(outcomes), [outcome.error for outcome in outcomes if outcome.error])
     except KeyboardInterrupt:
         progress.finish(f"stopped after {progress.done} lines")
         return 130
