@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -51,15 +51,6 @@ def langchain(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType(PROMPTS)
     module.CONDENSE_QUESTION_PROMPT = Template()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, PROMPTS, module)
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    made = Script()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
 
 
 class Scripted:

@@ -3,7 +3,6 @@
 import io
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,6 @@ from teo_lab.llm.prompt import draw_demonstrations, make_prompt, read_rewrite
 from verbs import app_of
 
 BODY = {"model": "m", "messages": []}
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    made = Script()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
 
 
 def client_of(script: Script, tmp_path: Path, waits: list[float] | None = None, **settings: Any) -> ChatClient:

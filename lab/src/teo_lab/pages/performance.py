@@ -88,16 +88,16 @@ def _draft_parts(drafts: dict[str, Any]) -> list[str]:
         "How often the decoder runs for a row, and where the time of a call goes:",
         table(where, passes),
         _LENGTHS,
-        length_table(drafts),
+        _length_table(drafts),
     ]
 
 
-def length_table(drafts: dict[str, Any], first: str = "tokens of the dialogue") -> str:
+def _length_table(drafts: dict[str, Any]) -> str:
     """Return the milliseconds of a rewrite by the length of its dialogue, before and now."""
     lengths = drafts["lengths"]
     kinds = [kind for kind in lengths[0] if kind.endswith((", before", ", drafts"))]
     rows = [(kind.replace("drafts", "now"), *(f"{row[kind]:.0f}" for row in lengths)) for kind in kinds]
-    return table((first, *(str(row["tokens"]) for row in lengths)), rows)
+    return table(("tokens of the dialogue", *(str(row["tokens"]) for row in lengths)), rows)
 
 
 def _race_table(race: dict[str, Any], base: str = "BART") -> str:
