@@ -126,3 +126,12 @@ def test_drafts_change_no_text(model: SearchedByTransformers, checked: int) -> N
         assert text.scores == pytest.approx(other.scores, abs=1e-3)
     if checked > ROWS * LONGEST:
         assert len(passes) < LONGEST
+
+
+def test_it_searches_in_half_precision(model: SearchedByTransformers) -> None:
+    """As development rows are decoded while training on a GPU: layers compute in bfloat16, norms do not."""
+    read, mask, starts = read_sources(model)
+    plain = search(model, read, mask, starts, [LONGEST] * ROWS)
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        half = search(model, model.get_encoder()(read["source_ids"], mask), mask, starts, [LONGEST] * ROWS)
+    assert sum(text.ids[0] == other.ids[0] for text, other in zip(plain, half, strict=True)) > ROWS / 2

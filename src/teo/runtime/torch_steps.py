@@ -89,4 +89,4 @@ class TorchSteps:
 def _write(old: Tensor, new: Tensor, positions: Tensor, width: int) -> Tensor:
     """Return keys or values (batch, heads, width, size) with the new ones at their positions."""
     room = F.pad(old[:, :, :width], (0, 0, 0, max(0, width - old.shape[2])))
-    return room.scatter(2, positions[:, None, :, None].expand_as(new), new)
+    return room.to(new.dtype).scatter(2, positions[:, None, :, None].expand_as(new), new)
