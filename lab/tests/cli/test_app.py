@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from teo_lab import __version__
 from teo_lab.cli.app import app
 
-MAKE = ("rows", "encode", "train", "clean", "pretrain", "base", "average", "teacher")
+MAKE = ("rows", "encode", "train", "rank", "clean", "pretrain", "base", "average", "teacher")
 MEASURE = ("reproduce", "evaluate", "judge", "retrieval", "store", "pages", "report", "sheets")
 WIDTH, SCREEN = 80, 40
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from teo.training.settings import read_settings
 from teo.units import holds_cjk
 from teo_lab.rows.build import build_rows, make_rows, read_answers
 from teo_lab.rows.choices import LONG_REPLY, Language, draw_reply, reactions, replies, reply_length
+from teo_lab.rows.closeness import EVERYDAY
 from teo_lab.rows.labels import find_fault, read_labels
 from teo_lab.rows.mudoco import dialogue_id, mudoco_rows, part_of
 from teo_lab.rows.settings import RowsRecipe
@@ -228,3 +230,23 @@ def test_the_file_of_a_recipe_is_a_dataset_like_any_other(tmp_path: Path) -> Non
     assert build_rows(recipe, out) == 40 and out.read_bytes() == first, "equal recipes give equal files"
     read = read_rows([DataSettings("jsonl", str(out), train="all", dev="")], tmp_path)
     assert (read.train, read.dev) == (list(rows), [])
+
+
+def test_rows_of_a_held_rewrite_go_to_a_file_of_their_own(tmp_path: Path) -> None:
+    recipe = RowsRecipe(everyday_en=400, unrelated=0.5, seed=3)
+    whole = build_rows(recipe, tmp_path / "whole.jsonl")
+    kept = build_rows(replace(recipe, held=5), tmp_path / "part.jsonl")
+    part, held = (load_rows("jsonl", tmp_path / name).rows for name in ("part.jsonl", "part-held.jsonl"))
+    assert len(part) == kept < whole and 0.1 * whole < whole - kept < 0.35 * whole
+    assert not {row.rewrite for row in part} & {row.rewrite for row in held}
+    rows = load_rows("jsonl", tmp_path / "whole.jsonl").rows
+    assert {row.rewrite for row in rows} == {row.rewrite for row in (*part, *held)}
+
+
+def test_sampled_rows_that_are_close_to_the_benchmark_are_left_out(tmp_path: Path) -> None:
+    known = json.loads((EVERYDAY / "held" / "en.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    other = {"history": ["My kayak has a leak."], "utterance": "Is it old?", "rewrite": "Is the kayak old?"}
+    lines = [{**other, "history": known["history"], "utterance": known["utterance"]}, other]
+    file = tmp_path / "sampled.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert [row.rewrite for row in make_rows(RowsRecipe(sampled=str(file)))] == ["Is the kayak old?"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -14,13 +12,13 @@ from teo.errors import DataError
 from teo_lab.paths import ROWS
 from teo_lab.rows.build import make_rows
 from teo_lab.rows.choices import Language, reactions, replies
+from teo_lab.rows.closeness import EVERYDAY, Benchmark
 from teo_lab.rows.dialogues import HandWritten, dialogue_rows, drawn_rows, hand_written_rows, read_dialogues
 from teo_lab.rows.settings import RowsRecipe
 from teo_lab.rows.template_files import read_templates
 from teo_lab.rows.words import read_words
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
-EVERYDAY = Path(__file__).parents[3] / "benchmarks" / "everyday"
 
 
 def test_a_file_of_dialogues_is_read(tmp_path: Path) -> None:
@@ -62,50 +60,29 @@ def test_copies_are_the_hand_written_rows_and_variations_of_them(language: Langu
     assert list(dialogue_rows(language, 2, seed=1)) == rows
 
 
-def grams(text: str) -> set[str]:
-    """Return runs of characters: three of Chinese text, six of other."""
-    text = re.sub(r"\W", "", text.lower())
-    size = 3 if re.search("[\u4e00-\u9fff]", text) else 6
-    return {text[k : k + size] for k in range(len(text) - size + 1)}
-
-
-def close_to_the_benchmark(language: Language, rows: Iterable[tuple[Sequence[str], str]]) -> list[tuple[str, str]]:
-    """Return the utterances of rows (history, utterance) that share half of their runs with a dialogue of it."""
-    texts = [
-        json.loads(line)
-        for file in (EVERYDAY / f"{language}.jsonl", EVERYDAY / "dev" / f"{language}.jsonl")
-        for line in file.read_text(encoding="utf-8").splitlines()
-    ]
-    known = [grams(" ".join(text["history"])[-300:] + text["utterance"]) for text in texts]
-    holders: dict[str, list[int]] = {}
-    for number, found in enumerate(known):
-        for gram in found:
-            holders.setdefault(gram, []).append(number)
-    close = []
-    for history, utterance in rows:
-        own = grams(" ".join(history)[-300:] + utterance)
-        shared = Counter(number for gram in own for number in holders.get(gram, ()))
-        for number, count in shared.most_common(3):
-            if count > max(8, 0.5 * min(len(own), len(known[number]))):
-                close.append((utterance, texts[number]["id"]))
-    return close
+def close_rows(language: Language, rows: Iterable[tuple[Sequence[str], str]]) -> list[tuple[str, str]]:
+    """Return the utterances of rows (history, utterance) that are close to the benchmark or its development part."""
+    benchmark = Benchmark(language, ("", "dev"))
+    found = ((utterance, benchmark.find_close(history, utterance)) for history, utterance in rows)
+    return [(utterance, name) for utterance, name in found if name is not None]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_dialogue_is_close_to_the_benchmark(language: Language) -> None:
-    assert not close_to_the_benchmark(language, ((row.history, row.utterance) for row in hand_written_rows(language)))
+    assert not close_rows(language, ((row.history, row.utterance) for row in hand_written_rows(language)))
 
 
 @pytest.mark.slow
 def test_no_sampled_row_is_close_to_the_benchmark() -> None:
     rows = make_rows(RowsRecipe(sampled="own"))
-    assert not close_to_the_benchmark("en", ((row.dialogue.history, row.dialogue.utterance) for row in rows))
+    assert not close_rows("en", ((row.dialogue.history, row.dialogue.utterance) for row in rows))
 
 
 def test_a_dialogue_of_the_benchmark_itself_is_close() -> None:
     text = json.loads((EVERYDAY / "en.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert (text["utterance"], text["id"]) in close_to_the_benchmark("en", [(text["history"], text["utterance"])])
+    assert Benchmark("en").find_close(text["history"], text["utterance"]) == text["id"]
+    assert Benchmark("en", ("dev",)).find_close(text["history"], text["utterance"]) is None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -20,6 +20,7 @@ from teo_lab.cli.help import add_verb
 from teo_lab.cli.judge import judge
 from teo_lab.cli.pages import pages
 from teo_lab.cli.pretrain import pretrain
+from teo_lab.cli.rank import rank
 from teo_lab.cli.report import report
 from teo_lab.cli.reproduce import reproduce
 from teo_lab.cli.retrieval import retrieval
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 MAKE, MEASURE = "Make a model", "Measure and compare"
 PANELS: dict[str, tuple[Callable[..., Any], ...]] = {
-    MAKE: (rows, encode, train, clean, pretrain, base, average),
+    MAKE: (rows, encode, train, rank, clean, pretrain, base, average),
     MEASURE: (reproduce, evaluate, judge, retrieval, store, pages, report),
 }
 for panel, verbs in PANELS.items():

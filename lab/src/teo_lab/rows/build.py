@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 from teo.data.row import Row
 from teo.errors import DataError
@@ -16,6 +17,7 @@ from teo.training.rows import read_rows
 from teo.training.unchanged import identity_rows
 from teo_lab.paths import ROWS, require_rows
 from teo_lab.rows.choices import Language
+from teo_lab.rows.closeness import whole_benchmark
 from teo_lab.rows.counting import counting_rows
 from teo_lab.rows.dialogues import dialogue_rows, drawn_rows
 from teo_lab.rows.everyday import everyday_rows
@@ -34,11 +36,24 @@ logger = logging.getLogger(__name__)
 
 
 def build_rows(recipe: RowsRecipe, out: Path) -> int:
-    """Write the rows of a recipe as JSONL, in random order, and return how many there are."""
+    """Write the rows of a recipe as JSONL, in random order, and return how many there are.
+
+    Rows that are held out go to a file beside it, whose name ends with `-held`, each different one once.
+    """
     made = make_rows(recipe, read_lenders(recipe))
     random.Random(f"order/{recipe.seed}").shuffle(made)
     out.parent.mkdir(parents=True, exist_ok=True)
+    if recipe.held:
+        held = {(row.dialogue, row.rewrite): row for row in made if _is_held(row, recipe.held)}
+        count = write_jsonl(out.with_stem(f"{out.stem}-held"), (row.to_dict() for row in held.values()))
+        logger.info("%d different rows held out", count)
+        made = [row for row in made if not _is_held(row, recipe.held)]
     return write_jsonl(out, (row.to_dict() for row in made))
+
+
+def _is_held(row: Row, every: int) -> bool:
+    """Tell whether a row is held out; its variations have the same rewrite, so that they are too."""
+    return crc32(row.rewrite.casefold().encode()) % every == 0
 
 
 def read_lenders(recipe: RowsRecipe) -> list[Row]:
@@ -74,7 +89,8 @@ def _kinds(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[str, list[
     if recipe.labels:
         yield "labels", _draw_labels(Path(recipe.labels), recipe.labels_rows, recipe.seed)
     if recipe.sampled:
-        yield "sampled", list(read_sampled(_find(recipe.sampled, "sampled"), recipe.openings))
+        sampled = read_sampled(_find(recipe.sampled, "sampled"), recipe.openings)
+        yield "sampled", [row for row in sampled if not _is_close(row)]
 
 
 def _variations(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
@@ -92,7 +108,9 @@ def _written_kinds(recipe: RowsRecipe) -> Iterator[tuple[str, list[Row]]]:
     makers: dict[str, Callable[[Language, int], Iterable[Row]]] = {
         "everyday": lambda language, count: _everyday(language, count, recipe),
         "dialogues": lambda language, copies: dialogue_rows(language, copies, recipe.seed),
-        "drawn": lambda language, count: drawn_rows(language, count, recipe.seed),
+        "drawn": lambda language, count: drawn_rows(
+            language, count, recipe.seed, getattr(recipe, f"drawn_files_{language}")
+        ),
         "counting": lambda language, count: counting_rows(language, count, recipe.seed),
     }
     for kind, make in makers.items():
@@ -125,6 +143,11 @@ def _everyday(language: Language, count: int, recipe: RowsRecipe) -> list[Row]:
     if recipe.answers and language == "en":
         answers = {history[0]: history[1] for history in read_answers(recipe.answers)}
     return list(everyday_rows(language, count, recipe.seed, answers=answers))
+
+
+def _is_close(row: Row) -> bool:
+    """Tell whether a row is close to a dialogue of the English benchmark, which a teacher may have hit by chance."""
+    return whole_benchmark("en").find_close(row.dialogue.history, row.dialogue.utterance) is not None
 
 
 def _copy_mudoco(folder: Path, copies: int) -> list[Row]:

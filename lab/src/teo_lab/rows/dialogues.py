@@ -66,9 +66,10 @@ def read_dialogues(path: Path) -> list[HandWritten]:
 
 
 @cache
-def hand_written_rows(language: Language) -> tuple[HandWritten, ...]:
-    """Return all hand-written rows of a language, in the order of the files."""
-    return tuple(row for path in sorted((FOLDER / language).glob("*.txt")) for row in read_dialogues(path))
+def hand_written_rows(language: Language, files: int = 0) -> tuple[HandWritten, ...]:
+    """Return the hand-written rows of a language, in the order of the files: of all, or of the first ones."""
+    paths = sorted((FOLDER / language).glob("*.txt"))
+    return tuple(row for path in paths[: files or None] for row in read_dialogues(path))
 
 
 def dialogue_rows(language: Language, copies: int, seed: int) -> Iterator[Row]:
@@ -90,10 +91,13 @@ def dialogue_rows(language: Language, copies: int, seed: int) -> Iterator[Row]:
             yield Row(f"dialogues-{language}-{number}-{copy}", dialogue, typed.rewrite)
 
 
-def drawn_rows(language: Language, count: int, seed: int) -> Iterator[Row]:
-    """Yield `count` hand-written rows as they are, each of another dialogue and every third of them complete."""
+def drawn_rows(language: Language, count: int, seed: int, files: int = 0) -> Iterator[Row]:
+    """Yield `count` hand-written rows as they are, each of another dialogue and every third of them complete.
+
+    With `files` they come from the first files alone, so that files written later change nothing.
+    """
     dialogues: dict[tuple[str, ...], list[HandWritten]] = {}
-    for row in hand_written_rows(language):
+    for row in hand_written_rows(language, files):
         dialogues.setdefault(row.history, []).append(row)
     rng = random.Random(f"drawn/{language}/{seed}")
     number = 0

@@ -31,6 +31,10 @@ class RowsRecipe:
     """Hand-written English rows, each of another dialogue, every third of them complete."""
     drawn_zh: NotNegative = 0
     """Hand-written Chinese rows, each of another dialogue, every third of them complete."""
+    drawn_files_en: NotNegative = 0
+    """Draw from the first so many files of English dialogues; 0: from all."""
+    drawn_files_zh: NotNegative = 0
+    """Draw from the first so many files of Chinese dialogues; 0: from all."""
     counting_en: NotNegative = 0
     """English rows in which an item of a list is named by its position."""
     counting_zh: NotNegative = 0
@@ -70,6 +74,9 @@ class RowsRecipe:
     traditional: Probability = 0.0
     """Share of the Chinese rows, those of the datasets too, that come again in Traditional characters (needs the
     package opencc)."""
+    held: NotNegative = 0
+    """If above 1, every n-th rewrite, chosen by a hash, is left out with all rows that have it, and these go to a file
+    of their own: rows that a model has not seen (`teo-lab rank`)."""
     seed: int = 0
     """Seed of all drawing."""
 

@@ -16,7 +16,7 @@ Convert = Callable[[str], str]
 def open_converters() -> Callable[[random.Random], Convert]:
     """Return what draws a conversion to Traditional characters."""
     try:
-        import opencc  # type: ignore[import-not-found]
+        import opencc
     except ModuleNotFoundError as error:
         raise InputError("writing Traditional characters needs the library 'opencc': pip install opencc") from error
     converters: list[Convert] = [opencc.OpenCC(name).convert for name in _REGIONS]
