@@ -32,7 +32,7 @@ integrations server cli
 __init__ __main__"""
 LAB_LAYERS = """\
 __init__ paths
-rows sheets pretraining teacher encoded average regraph
+rows sheets pretraining teacher encoded average ranking regraph
 reproduce
 baselines llm judging retrieval
 report pages

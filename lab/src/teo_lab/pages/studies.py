@@ -1,4 +1,4 @@
-"""The tables of lab/docs/studies.md: search, a language model, and the baselines beside `direct`."""
+"""The tables of lab/docs/studies.md: search, a language model, baselines beside `direct`, a stage 2 that listens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from teo.evaluation.markdown import percent, plain, table
 from teo_lab.llm.table import show_comparison
+from teo_lab.pages.listening import make_listening
 from teo_lab.reproduce.experiments import DATASETS, DIRECT
 from teo_lab.reproduce.seed_results import SeedResults
 from teo_lab.reproduce.stored import read_json
@@ -25,6 +26,7 @@ def make_studies(results: Path) -> dict[str, str]:
         "language-model-canard": show_comparison(read_json(results / "llm" / "canard.json")),
         "expressible": _expressible(results / "baselines"),
         "baselines": _baselines(results),
+        **make_listening(results),
     }
 
 
