@@ -50,7 +50,8 @@ def test_columns_are_mapped_and_the_end_is_told(tmp_path: Path, loaded: list[Mod
     result = run(source, tmp_path / "out", *options, "--batch-size", 7)
     assert result.exit_code == 3, "one row is bad"
     assert re.fullmatch(
-        r"teo: 31 rows: 30 changed, 1 bad, 0 repeated; 31 in [\d.]+ s, [\d.,]+ rows/s, idle \d+% of the time\n",
+        r"teo: 31 rows: 30 changed, 1 bad, 0 repeated; 31 in [\d.]+ s, [\d.,]+ rows/s, idle \d+% of the time\n"
+        rf"teo: the first bad row is {source}, row 31: q: expected the column of the utterance, found id\n",
         result.stderr,
     )
     assert result.stdout == ""
@@ -59,7 +60,9 @@ def test_columns_are_mapped_and_the_end_is_told(tmp_path: Path, loaded: list[Mod
     assert records[-1]["error"]["message"].startswith("q: expected the column of the utterance, found id")
     assert [choice.batch_size for choice in loaded] == [7]
     again = run(source, tmp_path / "out", *options, "--batch-size", 7)
-    assert again.stderr == "teo: 31 rows: 30 changed, 1 bad, 0 repeated; all of them were done before\n"
+    first, second = again.stderr.splitlines()
+    assert first == "teo: 31 rows: 30 changed, 1 bad, 0 repeated; all of them were done before"
+    assert second == result.stderr.splitlines()[1], "the reason is kept for the next run"
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ def test_several_files_and_no_rows(shouting: Shouting, make_job: Callable[..., J
     totals, _ = run_job(make_job(tmp_path / "d" / "empty.jsonl", tmp_path / "nothing"))
     assert totals.rows == 0
     stored = json.loads((tmp_path / "nothing" / "_manifest.json").read_text())
-    assert stored["totals"] == {"rows": 0, "errors": 0, "changed": 0, "repeated": 0}
+    assert stored["totals"] == {"rows": 0, "errors": 0, "changed": 0, "repeated": 0, "fault": ""}
 
 
 def test_the_time_left_and_the_idle_share(

@@ -130,6 +130,8 @@ def batch(
     finally:
         display.finish()
     typer.echo(f"teo: {summarise(totals, progress)}", err=True)
+    if totals.fault:
+        typer.echo(f"teo: the first bad row is {totals.fault}", err=True)
     raise typer.Exit(BAD_ROWS if totals.errors else 0)
 
 

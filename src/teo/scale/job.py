@@ -48,11 +48,15 @@ class Totals:
     errors: int = 0
     changed: int = 0
     repeated: int = 0
+    fault: str = ""
+    """The first bad row and what is wrong with it."""
 
     @classmethod
     def of(cls, done: Sequence[Done]) -> Totals:
         """Return the sums over parts."""
-        return cls(*(sum(getattr(part, name) for part in done) for name in ("rows", "errors", "changed", "repeated")))
+        sums = (sum(getattr(part, name) for part in done) for name in ("rows", "errors", "changed", "repeated"))
+        fault = next((part.fault for part in sorted(done, key=lambda part: part.number) if part.fault), "")
+        return cls(*sums, fault)
 
 
 @dataclass(slots=True)

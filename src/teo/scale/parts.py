@@ -57,9 +57,11 @@ class Done:
     """Bytes of the part's file."""
     digest: str
     """A hash of the part's file."""
+    fault: str = ""
+    """The first bad row and what is wrong with it."""
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Done | None:
         """Return the record that was stored; None if something is missing in it."""
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: stored[name] for name in names}) if all(name in stored for name in names) else None
+        known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
+        return cls(**known) if known.keys() >= {field.name for field in fields(cls)} - {"fault"} else None

@@ -134,9 +134,10 @@ class Worker:
         results, repeated = self._decide(rewriter, rows.dialogues)
         data = rows.encode(results)
         digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-        errors = sum(isinstance(result, TeoError) for result in results)
+        errors = [(row, result) for row, result in enumerate(results, part.first) if isinstance(result, TeoError)]
+        fault = f"{part.file}, row {errors[0][0]}: {errors[0][1]}" if errors else ""
         changed = sum(isinstance(result, Rewrite) and result.changed for result in results)
-        done = Done(part.number, part.rows, errors, changed, repeated, len(data), digest)
+        done = Done(part.number, part.rows, len(errors), changed, repeated, len(data), digest, fault)
         self._target.write(f"{self._folder}/{part.stem}.{task.format}", data)
         self._target.write(f"{self._folder}/{DONE}/{part.stem}.json", json_line(asdict(done)).encode())
         return done
