@@ -49,6 +49,32 @@ def test_a_dialogue_is_decided_once_and_batches_have_rows_of_like_length(
     assert max(map(len, batches)) == 8
 
 
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ([{"history": ["a"], "utterance": "b"}] * 2, "a JSON array"),
+        ({"history": ["a"], "utterance": "b"}, "pretty-printed JSON"),
+    ],
+)
+def test_a_document_on_several_lines_is_refused_before_anything_is_written(
+    make_job: Callable[..., Job], tmp_path: Path, value: Any, found: str
+) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps(value, indent=2), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"in.jsonl: expected JSON lines .* found {found}; jq -c"):
+        run_job(make_job(tmp_path / "in.jsonl"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_first_row_that_is_cut_off_is_a_bad_row(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    lines = ['{"history": ["a"],', '{"history": ["a"], "utterance": "fine"}']
+    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    totals, _ = run_job(make_job(tmp_path / "in.jsonl"))
+    assert (totals.rows, totals.errors) == (2, 1)
+    assert "in.jsonl, row 1: expected a JSON object" in totals.fault
+
+
 def test_bad_rows_become_error_rows_and_are_counted(
     shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
 ) -> None:

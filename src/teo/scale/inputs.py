@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from teo.errors import InputError, MissingExtraError
-from teo.records import BLANK
+from teo.records import BLANK, require_lines
 from teo.scale.parts import InputFile, Part
 from teo.scale.stores import Store, open_store
 
@@ -123,19 +123,29 @@ def _plan_jsonl(store: Store, file: str, name: str, cutter: _Cutter) -> InputFil
     """Return a file of lines, and cut it into parts; blank lines are no rows."""
     digest = hashlib.blake2b(digest_size=16)
     total = position = rows = start = 0
-    first = 1
+    first, opening = 1, b""
     with store.open(file) as lines:
         for number, line in enumerate(lines, 1):
             digest.update(line)
             position += len(line)
             if line.strip(BLANK):
                 rows, total = rows + 1, total + 1
+                opening = line if total == 1 else opening
+                if total == 2 and not line.strip(BLANK).endswith(b"}"):  # a first row alone may just be a bad one
+                    _require_lines(file, opening)
             if rows == cutter.rows:
                 reopened = cutter.add((rows, first, start, position))
                 rows, first, start = reopened[:3] if reopened else (0, number + 1, position)
     if rows:
         cutter.files[-1].append((rows, first, start, position))
     return InputFile(name, total, position, digest.hexdigest())
+
+
+def _require_lines(file: str, first: bytes) -> None:
+    try:
+        require_lines(first)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
 
 
 def _plan_parquet(store: Store, file: str, name: str, cutter: _Cutter) -> InputFile:

@@ -54,9 +54,9 @@ class Totals:
     @classmethod
     def of(cls, done: Sequence[Done]) -> Totals:
         """Return the sums over parts."""
-        sums = (sum(getattr(part, name) for part in done) for name in ("rows", "errors", "changed", "repeated"))
+        sums = {name: sum(getattr(part, name) for part in done) for name in ("rows", "errors", "changed", "repeated")}
         fault = next((part.fault for part in sorted(done, key=lambda part: part.number) if part.fault), "")
-        return cls(*sums, fault)
+        return cls(**sums, fault=fault)
 
 
 @dataclass(slots=True)
