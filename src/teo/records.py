@@ -20,7 +20,8 @@ INPUT_KEYS = frozenset({"history", "utterance", "messages"})
 """The keys of a row that are its dialogue."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONGEST_LINE = 64 << 20
+LONGEST_LINE = 64 << 20
+"""Bytes of a line, at most."""
 _DEEPEST = 500
 """How many lists and objects of a row may stand in one another: what Python can both read and write."""
 _EXPECTED_LINES = "expected JSON lines (JSONL), one object with history and utterance, or messages, on each line"
@@ -52,8 +53,8 @@ def pass_through(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def parse_line(line: bytes) -> dict[str, Any]:
     """Return the JSON object of a line; what JSON has no number for (NaN, Infinity, 1e999) is null."""
-    if len(line) > _LONGEST_LINE:
-        raise InputError(f"expected a line of at most {_LONGEST_LINE >> 20} MB, found {len(line) >> 20} MB")
+    if len(line) > LONGEST_LINE:
+        raise InputError(f"expected a line of at most {LONGEST_LINE >> 20} MB, found a longer one")
     text = line.removeprefix(_BYTE_ORDER_MARK)
     try:
         row = json.loads(text.decode("utf-8"), parse_constant=lambda _: None, parse_float=_finite)

@@ -255,6 +255,14 @@ def test_lines_that_have_come_do_not_wait_for_more() -> None:
         assert list(batches) == [[(6, b"last")]]
 
 
+def test_of_a_line_that_is_too_long_only_its_start_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teo.cli.stream.LONGEST_LINE", 100_000)
+    source = io.BytesIO(b'{"a": 1}\n' + b"x" * 3_000_000 + b'\n{"b": 2}\n')
+    [(first, long, last)] = read_batches(source, 32)
+    assert (first, last) == ((1, b'{"a": 1}'), (3, b'{"b": 2}'))
+    assert 100_000 < len(long[1]) < 300_000
+
+
 def test_files_in_the_place_of_pipes(shouting: Shouting, tmp_path: Path) -> None:
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(rows(3))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 from teo.cli.progress import LineProgress
 from teo.cli.records import Line, rewrite_lines
 from teo.files import json_line
-from teo.records import BLANK, require_lines
+from teo.records import BLANK, LONGEST_LINE, require_lines
 
 if TYPE_CHECKING:
     from teo.rewriter import Rewriter
@@ -71,17 +71,23 @@ def read_batches(source: BinaryIO, size: int) -> Iterator[list[Line]]:
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes | None]:
-    """Yield each line, and None each time that there is no more to read yet."""
+    """Yield each line, and None each time that there is no more to read yet.
+
+    Of a line that is too long, no more is kept than shows it.
+    """
     parts: list[bytes] = []
+    size = 0
     for chunk in _chunks(source):
         if chunk is None:
             yield None
             continue
         first, *others = chunk.split(b"\n")
-        parts.append(first)
+        if size <= LONGEST_LINE:
+            parts.append(first)
+            size += len(first)
         for part in others:
             yield b"".join(parts)
-            parts = [part]
+            parts, size = [part], len(part)
     if any(parts):
         yield b"".join(parts)
 
