@@ -25,8 +25,10 @@ _SMALL = {
 """Words and characters that a rewrite may have or not have without meaning something else."""
 _CLOSE = 0.8
 """A right rewrite is at least as like the reference."""
-_FAR = 0.6
-"""Restored words with less in common than this make a rewrite wrong."""
+_ENOUGH = 0.6
+"""Of the characters that the reference restores, a right Chinese rewrite has more: a name may be shortened."""
+_FEW = 0.2
+"""A rewrite is wrong if less of what it restores is in the reference: it has taken something else."""
 
 
 def label(row: Row, text: str) -> bool | None:
@@ -38,10 +40,11 @@ def label(row: Row, text: str) -> bool | None:
     if utterance in (found, reference):
         return False
     wanted, restored = (_restored(units, utterance, cjk) for units in (reference, found))
-    if wanted == restored:
-        return True if SequenceMatcher(None, found, reference).ratio() >= _CLOSE else None
     common = sum((wanted & restored).values())
-    return False if 2 * common < _FAR * (sum(wanted.values()) + sum(restored.values())) else None
+    if common < _FEW * sum(restored.values()):
+        return False
+    enough = common == sum(restored.values()) and common > (_ENOUGH if cjk else 1 - 1e-9) * sum(wanted.values())
+    return True if enough and SequenceMatcher(None, found, reference).ratio() >= _CLOSE else None
 
 
 def _restored(units: Sequence[str], utterance: Sequence[str], cjk: bool) -> Counter[str]:
