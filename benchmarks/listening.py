@@ -229,11 +229,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made_by = {"versions": versions(["torch", "transformers"]), "commit": git_commit()}
     write_json(options.out / "run.json", {**facts, **made_by})
     for cell in PLAN:
-        at = round(time.monotonic() - began, 1)
-        line = {**cell.facts(options.seed), "status": "skipped", "why": "no minutes left", "at_seconds": at}
-        if not options.minutes or at < 60 * options.minutes:
+        seconds = time.monotonic() - began
+        line = {**cell.facts(options.seed), "status": "done", "at_seconds": round(seconds, 1)}
+        if options.minutes and seconds >= 60 * options.minutes:
+            line |= {"status": "skipped", "why": "no minutes left"}
+        else:
             figures, rights = study.run(cell)
-            line = {**cell.facts(options.seed), "status": "done", "at_seconds": at, **figures}
+            line |= figures
             stored[f"{cell.dataset}-rights"].append({"cell": cell.name, **rights})
         stored[cell.dataset].append(line)
         for name, lines in stored.items():
