@@ -11,7 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ import httpx
 import pytest
 from fake_rewriter import FakeRewriter
 from waiting import PATIENCE, free_port, get, is_up, needs_proc, post, until, workers_of
+
+from teo.server.run import bind
 
 pytestmark = pytest.mark.process
 
@@ -222,10 +224,11 @@ def test_stopping_drains_and_leaves_neither_process_nor_file(tmp_path: Path) -> 
     with (
         several_workers(tmp_path, "--max-batch", "1", FAKE_SECONDS="0.3") as (url, process),
         concurrent.futures.ThreadPoolExecutor(8) as pool,
+        httpx.Client(timeout=PATIENCE) as client,  # one for all: to make one takes as long as an answer
     ):
         workers = workers_of(process.pid)
         assert any(tmp_path.iterdir()), "the counts of the workers are there while it runs"
-        asked = [pool.submit(ask, url) for _ in range(8)]
+        asked = [pool.submit(client.post, f"{url}/v1/rewrite", json=BODY) for _ in range(8)]
         assert until(lambda: any(one.done() for one in asked)), "all are in, most of them wait"
         process.send_signal(signal.SIGTERM)
         assert [one.result().json()["rewrite"] for one in asked] == [REWRITE] * 8
@@ -233,6 +236,16 @@ def test_stopping_drains_and_leaves_neither_process_nor_file(tmp_path: Path) -> 
         assert process.returncode == 0
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_many_may_wait_although_a_worker_accepts_one_at_a_time() -> None:
+    with bind("127.0.0.1", 0) as bound, ExitStack() as open_until_the_end:
+        bound.listen(1)  # as a worker that starts does
+        for _ in range(40):
+            open_until_the_end.enter_context(socket.create_connection(bound.getsockname(), timeout=PATIENCE / 4))
+        bound.settimeout(PATIENCE)
+        for _ in range(40):
+            open_until_the_end.enter_context(bound.accept()[0])
 
 
 @needs_proc

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from teo.errors import InputError, MissingExtraError, TeoError
 from teo.server.settings import DEFAULT_HOST, DEFAULT_PORT, ServerSettings, is_loopback, require_safe_bind
@@ -28,6 +28,8 @@ PLAN = "TEO_SERVER_PLAN"
 """The environment variable in which workers find what to serve; the token is not in it, but in TEO_TOKEN."""
 HUNG_AFTER = 15.0
 """Seconds without an answer to the parent after which a worker is replaced."""
+WAITING = 1024
+"""Connections that may wait to be accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,35 @@ def read_plan(text: str, token: str | None) -> tuple[ServerModelChoice, ServerSe
     )
 
 
-def bind(host: str, port: int) -> socket.socket:
+class WaitingRoom(socket.socket):
+    """A socket at which WAITING connections may wait, however few a worker accepts at a time.
+
+    asyncio has one number for both, and sets it whenever a worker starts. A connection that found no room would be
+    tried again by the caller's system after a second, and reset if the server stops meanwhile.
+    """
+
+    def listen(self, backlog: int = WAITING, /) -> None:
+        """Listen with room for all."""
+        super().listen(max(backlog, WAITING))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from multiprocessing.reduction import DupFd
+
+        return _open_again, (DupFd(self.fileno()), self.family, self.type, self.proto)
+
+
+def _open_again(descriptor: Any, family: int, kind: int, protocol: int) -> WaitingRoom:
+    """Return the socket in another process."""
+    return WaitingRoom(family, kind, protocol, fileno=descriptor.detach())
+
+
+def bind(host: str, port: int) -> WaitingRoom:
     """Return a socket at an address, at a free port for port 0; raises a readable error if it cannot be bound."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        bound = socket.socket(family, kind, protocol)
+        bound = WaitingRoom(family, kind, protocol)
         try:
             if os.name == "posix":  # a port whose last connections are closing is free
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 ACCEPTED = 1
 """Connections that a worker accepts at a time: few, so that the others get their share."""
-WAITING = 1024
-"""Connections that may wait to be accepted."""
 CANNOT_START = 78
 """Exit status of a worker whose model cannot be loaded."""
 _START_SECONDS = 120.0
@@ -54,7 +52,9 @@ class WorkerPool(Multiprocess):
         """Whether the pool gave up because no worker could load the model."""
 
     def init_processes(self) -> None:
-        """Start all workers."""
+        """Start all workers; who connects before they are ready waits."""
+        for bound in self.sockets:
+            bound.listen()
         for _ in range(self.processes_num):
             self._watched.append(_Watched(0.0))
             self.processes.append(Process(self.config, self.sockets))
@@ -63,8 +63,6 @@ class WorkerPool(Multiprocess):
     def keep_subprocess_alive(self) -> None:
         """Replace workers that have ended or hang; never wait for one."""
         now = time.monotonic()
-        for bound in self.sockets:
-            bound.listen(WAITING)  # a worker that starts sets it to what it accepts at a time
         for index, (process, watched) in enumerate(zip(self.processes, self._watched, strict=True)):
             if watched.retry_at is not None:
                 if now >= watched.retry_at:
