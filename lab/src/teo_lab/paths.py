@@ -15,6 +15,7 @@ def find_lab() -> Path:
 
 LAB = find_lab()
 ROWS, CONFIGS, RESULTS, DOCS = (LAB / name for name in ("rows", "configs", "results", "docs"))
+EVERYDAY = LAB.parent / "benchmarks" / "everyday"
 
 
 def require_rows() -> None:

@@ -19,13 +19,12 @@ from teo.errors import DataError, InputError
 from teo.files import write_jsonl
 from teo.rewriter import Rewriter
 from teo.units import is_exact_match
-from teo_lab.paths import LAB, RESULTS
+from teo_lab.paths import EVERYDAY, RESULTS
 from teo_lab.rows.mudoco import mudoco_rows
 
 Reading = Literal["right", "partly", "wrong"]
 VERDICTS: tuple[Reading, ...] = get_args(Reading)
 JUDGED = RESULTS / "judged"
-EVERYDAY = LAB.parent / "benchmarks" / "everyday"
 DATASETS = ("rewrite", "res200k", "task", "canard", "mudoco")
 SETS = (*(f"everyday-{part}-{language}" for part in ("dev", "held") for language in ("en", "zh")), *DATASETS)
 """The development rows whose rewrites are read; `everyday-test-en` and `-zh` are the benchmark, read once a release."""

@@ -19,9 +19,9 @@ from teo.training.config import DataSettings
 from teo.training.rows import read_rows
 from teo.training.settings import read_settings
 from teo.units import holds_cjk
+from teo_lab.paths import EVERYDAY
 from teo_lab.rows.build import build_rows, make_rows, read_answers
 from teo_lab.rows.choices import LONG_REPLY, Language, draw_reply, reactions, replies, reply_length
-from teo_lab.rows.closeness import EVERYDAY
 from teo_lab.rows.labels import find_fault, read_labels
 from teo_lab.rows.mudoco import dialogue_id, mudoco_rows, part_of
 from teo_lab.rows.settings import RowsRecipe

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from teo.errors import DataError
-from teo_lab.paths import ROWS
+from teo_lab.paths import EVERYDAY, ROWS
 from teo_lab.rows.build import make_rows
 from teo_lab.rows.choices import Language, reactions, replies
-from teo_lab.rows.closeness import EVERYDAY, Benchmark
+from teo_lab.rows.closeness import Benchmark
 from teo_lab.rows.dialogues import HandWritten, dialogue_rows, drawn_rows, hand_written_rows, read_dialogues
 from teo_lab.rows.settings import RowsRecipe
 from teo_lab.rows.template_files import read_templates

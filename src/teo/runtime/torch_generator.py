@@ -22,7 +22,7 @@ from teo.runtime.search import Text, search_beams, search_greedily
 from teo.runtime.torch_codec import Codec, first_line, load_tokenizer, register_backbone
 from teo.runtime.torch_steps import TorchSteps
 
-_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Without cuDNN's, which makes a new plan for every length: a text that grows by a token a step never has the same."""
 _DRAFTED_ROWS = 8
 """Rows of a batch up to which drafts pay without a GPU: beyond, a pass takes as long as its padded tokens."""
@@ -128,7 +128,7 @@ class TorchGenerator:
             if self._positions:
                 room = max(1, min(room, self._positions - len(start[0])))
             limits = [text_limit(len(encoded[k]), room) for k in batch]
-            with sdpa_kernel(_KERNELS):
+            with sdpa_kernel(KERNELS):
                 if isinstance(self.model, TeoForConditionalGeneration):
                     rows = [(sources[k], prompts[k] if prompts else ()) for k in batch]
                     texts = self._search_own(read, mask, rows, start, limits, beams, per_token)

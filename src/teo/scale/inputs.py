@@ -130,8 +130,9 @@ def _plan_jsonl(store: Store, file: str, name: str, cutter: _Cutter) -> InputFil
             position += len(line)
             if line.strip(BLANK):
                 rows, total = rows + 1, total + 1
-                opening = line if total == 1 else opening
-                if total == 2 and not line.strip(BLANK).endswith(b"}"):  # a first row alone may just be a bad one
+                if total == 1:
+                    opening = line
+                elif total == 2 and not line.strip(BLANK).endswith(b"}"):  # a first row alone may just be a bad one
                     _require_lines(file, opening)
             if rows == cutter.rows:
                 reopened = cutter.add((rows, first, start, position))

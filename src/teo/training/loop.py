@@ -107,7 +107,7 @@ class Loop:
         self.seed, self.evaluation = seed, evaluation
         self.model.r_drop = settings.r_drop
         copy_from_first(self.model)
-        self.optimizer = _optimizer(model, settings, device)
+        self.optimizer = make_optimizer(model, settings, device)
         self.average = RunningAverage(model, settings.ema) if settings.ema else None
         self.clock = Clock()
         self.rank = distributed_rank()[0]
@@ -214,7 +214,8 @@ def _due(number: int, every: int) -> bool:
     return every > 0 and number % every == 0
 
 
-def _optimizer(model: nn.Module, settings: LoopSettings, device: torch.device) -> torch.optim.Optimizer:
+def make_optimizer(model: nn.Module, settings: LoopSettings, device: torch.device) -> torch.optim.Optimizer:
+    """Return AdamW for the weights that are trained."""
     trained = [p for p in model.parameters() if p.requires_grad]
     matrices, vectors = [p for p in trained if p.dim() > 1], [p for p in trained if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": vectors, "weight_decay": 0.0}]

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from teo.models.backbone import IGNORED, TeoForConditionalGeneration
+from teo.models.backbone import IGNORED, Mixture, TeoForConditionalGeneration
 from teo.training.averaging import divergence, logit_divergence, two_passes
 
 
@@ -41,17 +41,9 @@ class PackedModel(LossModel):
         """Return both losses; a row's decoder texts do not read each other."""
         model = self.backbone
         batch = two_passes(batch) if self.r_drop else batch
-        source, labels = batch["source"].long(), batch["labels"].long()
-        mask = source != model.config.pad_token_id
-        encoded = model.encoder(source, mask).last_hidden_state
-        segment = batch["segment"]
-        length = segment.shape[1]
-        causal = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()
-        own_mask = (segment[:, None, :, None] == segment[:, None, None, :]) & causal
-        states = model.decoder(batch["decoder_input"].long(), encoded, mask, own_mask)
-        counted = labels != IGNORED
-        mixture = model.mixture(states, encoded, mask, labels)
-        decoder_loss = -model.scores_of(mixture, source, labels)[counted].mean()
+        scores, mixture, encoded = score_packed(model, batch)
+        counted = batch["labels"] != IGNORED
+        decoder_loss = -scores[counted].mean()
         if self.r_drop:
             decoder_loss = decoder_loss + self.r_drop * divergence(mixture, counted)
         positions = batch["masked_places"].long()
@@ -65,6 +57,19 @@ class PackedModel(LossModel):
         """Compile the layers one by one: they are alike, and a layer is compiled once for all of its kind."""
         for layer in (*self.backbone.encoder.layers, *self.backbone.decoder.layers):
             layer.compile()
+
+
+def score_packed(model: TeoForConditionalGeneration, batch: dict[str, Tensor]) -> tuple[Tensor, Mixture, Tensor]:
+    """Return the log-probability of every label of a packed batch, what it is made of, and the encoded sources."""
+    source, labels, segment = batch["source"].long(), batch["labels"].long(), batch["segment"]
+    mask = source != model.config.pad_token_id
+    encoded = model.encoder(source, mask).last_hidden_state
+    length = segment.shape[1]
+    causal = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()
+    own_mask = (segment[:, None, :, None] == segment[:, None, None, :]) & causal
+    states = model.decoder(batch["decoder_input"].long(), encoded, mask, own_mask)
+    mixture = model.mixture(states, encoded, mask, labels)
+    return model.scores_of(mixture, source, labels), mixture, encoded
 
 
 class PlainModel(LossModel):

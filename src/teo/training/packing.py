@@ -99,14 +99,14 @@ def collate_plain(examples: Sequence[PackedExample], pad_id: int) -> dict[str, t
     """Return the batch as tensors for any family, one decoder text a row; the prompt carries no loss."""
     rows = [(example.source, text) for example in examples for text in example.segments]
     return {
-        "source": _pad([source for source, _ in rows], pad_id),
-        "source_mask": _pad([[1] * len(source) for source, _ in rows], 0),
-        "decoder_input": _pad([text.ids[:-1] for _, text in rows], pad_id),
-        "labels": _pad([[IGNORED] * (text.free - 1) + text.ids[text.free :] for _, text in rows], IGNORED),
+        "source": pad([source for source, _ in rows], pad_id),
+        "source_mask": pad([[1] * len(source) for source, _ in rows], 0),
+        "decoder_input": pad([text.ids[:-1] for _, text in rows], pad_id),
+        "labels": pad([[IGNORED] * (text.free - 1) + text.ids[text.free :] for _, text in rows], IGNORED),
     }
 
 
-def _pad(rows: Sequence[Ids], value: int) -> torch.Tensor:
+def pad(rows: Sequence[Ids], value: int) -> torch.Tensor:
     """Return the rows as one tensor, filled up on the right."""
     width = max(len(row) for row in rows)
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])

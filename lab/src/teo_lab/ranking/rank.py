@@ -29,11 +29,13 @@ from teo.runtime.torch_codec import Codec
 from teo.runtime.torch_generator import choose_device
 from teo.training.averaging import RunningAverage
 from teo.training.backbones import load_base
+from teo.training.batches import budget_batches
 from teo.training.dataset import ExampleDataset
 from teo.training.examples import ExampleMaker
 from teo.training.forked import map_slices
-from teo.training.loop import uses_bf16
-from teo.training.packing import PackedExample, Segment, collate_rounded, round_up
+from teo.training.loop import LoopSettings, make_optimizer, uses_bf16
+from teo.training.losses import score_packed
+from teo.training.packing import PackedExample, Segment, collate_rounded, pad, round_up
 from teo.training.saving import disk_errors, whole_folder
 from teo_lab.ranking.labels import label
 from teo_lab.ranking.sample import draw_texts
@@ -93,10 +95,10 @@ class Candidates:
     right: list[bool]
 
     @property
-    def size(self) -> int:
-        """Padded tokens."""
+    def size(self) -> tuple[int, int]:
+        """Padded tokens of the source and of the texts."""
         target = sum(len(text.ids) - 1 for text in self.example.segments)
-        return round_up(len(self.example.source)) + round_up(target)
+        return round_up(len(self.example.source)), round_up(target)
 
 
 def rank(folder: Path, rows: Sequence[Row], out: Path, settings: RankSettings, device: str = "auto") -> list[Round]:
@@ -148,7 +150,7 @@ class Ranking:
         self.model, self.device = model.to(device), torch.device(device)
         self.half = uses_bf16(True, self.device.type)
         model.set_dropout(settings.dropout)
-        self.optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.01)
+        self.optimizer = make_optimizer(model, LoopSettings(), self.device)
         self.average, self.step = RunningAverage(model, settings.ema), 0
         torch.manual_seed(settings.seed)
         rng, began = random.Random(f"rank/{settings.seed}"), time.monotonic()
@@ -181,7 +183,7 @@ class Ranking:
         size = DRAWN_ROWS[self.device.type]
         for first in range(0, len(order), size):
             part = order[first : first + size]
-            sources = self._pad([self.encoded[number][0] for number in part])
+            sources = pad([self.encoded[number][0] for number in part], self.codec.pad_id).to(self.device)
             drawn = {role: self._draw(sources, role) for role in RANKED}
             found += [self.label(n, {role: texts[k] for role, texts in drawn.items()}) for k, n in enumerate(part)]
         return found
@@ -256,7 +258,7 @@ class Ranking:
         group = [item.group + [PADDING] * (width - len(item.group)) for item in items]
         right = [item.right + [False] * (width - len(item.right)) for item in items]
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.half):
-            scores = _token_scores(self.model, batch)
+            scores, _, _ = score_packed(self.model, batch)
         usual, ranked = losses_of(
             scores, batch, torch.tensor(group, device=self.device), torch.tensor(right, device=self.device)
         )
@@ -266,20 +268,11 @@ class Ranking:
         self.optimizer.zero_grad(set_to_none=True)
         return torch.stack([usual, ranked]).detach()
 
-    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        width, pad = max(map(len, rows)), self.codec.pad_id
-        return torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows], device=self.device)
-
 
 def make_batches(items: Sequence[Candidates], tokens: int, rng: random.Random) -> list[list[Candidates]]:
     """Return items of like size together, in random order."""
-    batches: list[list[Candidates]] = [[]]
-    for item in sorted(items, key=lambda item: item.size):
-        if batches[-1] and (len(batches[-1]) + 1) * item.size > tokens:
-            batches.append([])
-        batches[-1].append(item)
-    rng.shuffle(batches)
-    return batches
+    batches = budget_batches([item.size for item in items], len(items), tokens, rng)
+    return [[items[number] for number in batch] for batch in batches]
 
 
 def losses_of(scores: Tensor, batch: dict[str, Tensor], group: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
@@ -302,17 +295,6 @@ def losses_of(scores: Tensor, batch: dict[str, Tensor], group: Tensor, right: Te
         shares.append((1 - torch.exp(among - every))[own.any(1)])
     wrong = torch.cat(shares)
     return usual, wrong.mean() if len(wrong) else usual.new_zeros(())
-
-
-def _token_scores(model: TeoForConditionalGeneration, batch: dict[str, Tensor]) -> Tensor:
-    """Return the log-probability of every token of a packed batch; a row's texts do not read each other."""
-    source, labels, segment = batch["source"].long(), batch["labels"].long(), batch["segment"]
-    mask = source != model.config.pad_token_id
-    encoded = model.encoder(source, mask).last_hidden_state
-    causal = torch.ones(segment.shape[1], segment.shape[1], dtype=torch.bool, device=source.device).tril()
-    own_mask = (segment[:, None, :, None] == segment[:, None, None, :]) & causal
-    states = model.decoder(batch["decoder_input"].long(), encoded, mask, own_mask)
-    return model.scores_of(model.mixture(states, encoded, mask, labels), source, labels)
 
 
 def count(items: Sequence[Candidates]) -> Round:

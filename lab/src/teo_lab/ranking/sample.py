@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import sdpa_kernel
 
 from teo.models import TeoForConditionalGeneration
+from teo.runtime.torch_generator import KERNELS
 from teo.runtime.torch_steps import TorchSteps
 
-_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 _LEAST = 0.02
 """Tokens that are less likely than this share of the likeliest are not drawn."""
 _KEPT = 0.5
@@ -47,7 +47,7 @@ def draw_texts(
     Texts that do not end within the limit are left out.
     """
     mask = (sources != model.config.pad_token_id).long()
-    with sdpa_kernel(_KERNELS):
+    with sdpa_kernel(KERNELS):
         steps = DrawnSteps(model, model.encoder(sources, mask), mask)
         steps.keep(np.repeat(np.arange(len(sources)), count))
         tokens = torch.tensor(start, device=sources.device).expand(len(sources) * count, -1)

@@ -44,10 +44,12 @@ def build_rows(recipe: RowsRecipe, out: Path) -> int:
     random.Random(f"order/{recipe.seed}").shuffle(made)
     out.parent.mkdir(parents=True, exist_ok=True)
     if recipe.held:
-        held = {(row.dialogue, row.rewrite): row for row in made if _is_held(row, recipe.held)}
-        count = write_jsonl(out.with_stem(f"{out.stem}-held"), (row.to_dict() for row in held.values()))
+        held = [row for row in made if _is_held(row, recipe.held)]
+        different = {(row.dialogue, row.rewrite): row for row in held}
+        count = write_jsonl(out.with_stem(f"{out.stem}-held"), (row.to_dict() for row in different.values()))
         logger.info("%d different rows held out", count)
-        made = [row for row in made if not _is_held(row, recipe.held)]
+        left_out = {row.rewrite for row in held}
+        made = [row for row in made if row.rewrite not in left_out]
     return write_jsonl(out, (row.to_dict() for row in made))
 
 

@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from teo_lab.paths import LAB
+from teo_lab.paths import EVERYDAY
 from teo_lab.rows.choices import Language
 
-EVERYDAY = LAB.parent / "benchmarks" / "everyday"
 PARTS = ("", "dev", "held")
 _READ = 300
 """Characters of the history, from its end, that are compared."""
