@@ -15,13 +15,13 @@ from checkout import ROOT
 
 TEO_LAYERS = """\
 version errors arguments files cores provenance
-dialogue units html_text plain_text edits alignment excerpts layouts placement rules
+dialogue units html_text plain_text edits alignment excerpts layouts placement rules wrappers traditional
 models default
 runtime
 stages
 loading
 pipelines
-result decision interface rewriter records
+reading result decision interface rewriter records
 data
 metrics
 training

@@ -1,8 +1,9 @@
 """Rewriter: dialogue in, rewrite out. It is stateless, and may be used from several threads at once.
 
-    plain text -> rules -> pipeline -> decision -> edits of the user's own string
+    plain text -> rules -> reading -> pipeline -> decision -> edits of the user's own string
 
-The history is read as plain text (`teo.plain_text`): no mark of Markdown or HTML reaches a rewrite. The record says
+The history is read as plain text (`teo.plain_text`): no mark of Markdown or HTML reaches a rewrite. The utterance is
+read without polite words around it, Traditional characters as Simplified ones (`teo.reading`). The record says
 what the model did not read. A turn that is too long is read in part, and if that is not enough, the oldest turns are
 dropped (`teo.layouts.fit_history`). The utterance is never cut: if it is so long that no history fits beside it, it
 stays unchanged, without a model call. `truncation="error"` refuses such dialogues instead.
@@ -25,10 +26,10 @@ from teo.layouts import Truncation, TruncationRule
 from teo.loading import Dtype, Model, ModelFolder, Runtime, open_model, require_dtype
 from teo.pipelines import Pipeline, choose_pipeline, predict_several, predict_unchanged, require_one_text
 from teo.plain_text import read_history
+from teo.reading import Reading
 from teo.result import Alternative, Rewrite
 from teo.rules import KeepList, Reason, reason_unchanged
 from teo.stages import Stages, fit_dialogue
-from teo.units import replace_surrogates
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +44,10 @@ _BEAMS_PER_ALTERNATIVE = 2
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A dialogue for the model: as given, as the model reads it, and what it does not read."""
+    """A dialogue for the model: as given, how it is read, as much of that as fits, and what the model does not read."""
 
     dialogue: Dialogue
+    reading: Reading
     fitted: Dialogue
     truncation: Truncation
 
@@ -198,19 +200,23 @@ class Rewriter(BaseRewriter):
         plain = read_history(dialogue)
         if reason := reason_unchanged(plain, self._keep):
             return _without_call(dialogue, reason, Truncation(), n_best)
-        turns = tuple(map(replace_surrogates, plain.history))
-        encodable = Dialogue(turns, replace_surrogates(plain.utterance), plain.speakers)
-        fitted, truncation = self.fit(encodable)
+        reading = Reading.of(plain)
+        if reason := reason_unchanged(reading.dialogue):  # a reaction in Traditional characters
+            return _without_call(dialogue, reason, Truncation(), n_best)
+        fitted, truncation = self.fit(reading.dialogue)
         if truncation and rule == "error":
             return _too_long(truncation, self._generator.source_limit)
         if not any(turn.strip() for turn in fitted.history):  # nothing of the history is left
             return _without_call(dialogue, "too-long", truncation, n_best)
-        return _Task(dialogue, fitted, truncation)
+        return _Task(dialogue, reading, fitted, truncation)
 
     def _predict(self, tasks: Sequence[_Task], threshold: float, n_best: int) -> list[Rewrite]:
         """Return the records of one batch."""
         dialogues = [task.fitted for task in tasks]
-        predictions = self._pipeline.run(self._stages, dialogues)
+        predictions = [
+            task.reading.restore(prediction)
+            for task, prediction in zip(tasks, self._pipeline.run(self._stages, dialogues), strict=True)
+        ]
         records = [
             self._decision.decide(task.dialogue.utterance, task.fitted, task.truncation, prediction, threshold)
             for task, prediction in zip(tasks, predictions, strict=True)
@@ -221,7 +227,12 @@ class Rewriter(BaseRewriter):
         unchanged = predict_unchanged(self._pipeline, self._stages, dialogues)
         return [
             self._decision.with_alternatives(
-                record, task.dialogue.utterance, task.fitted, [prediction, *further, same], n_best, threshold
+                record,
+                task.dialogue.utterance,
+                task.fitted,
+                [prediction, *map(task.reading.restore, (*further, same))],
+                n_best,
+                threshold,
             )
             for record, task, prediction, further, same in zip(
                 records, tasks, predictions, several, unchanged, strict=True
