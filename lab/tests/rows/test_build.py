@@ -232,6 +232,11 @@ def test_the_file_of_a_recipe_is_a_dataset_like_any_other(tmp_path: Path) -> Non
     assert (read.train, read.dev) == (list(rows), [])
 
 
+def test_a_recipe_that_holds_every_row_out_is_refused() -> None:
+    with pytest.raises(ConfigError, match="held: expected 0 or a number above 1, found 1"):
+        RowsRecipe(held=1)
+
+
 def test_rows_of_a_held_rewrite_go_to_a_file_of_their_own(tmp_path: Path) -> None:
     recipe = RowsRecipe(everyday_en=400, unrelated=0.5, seed=3)
     whole = build_rows(recipe, tmp_path / "whole.jsonl")

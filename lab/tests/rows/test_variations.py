@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from teo_lab.rows.build import make_rows
 from teo_lab.rows.labels import read_sampled
 from teo_lab.rows.requests import read_requests
 from teo_lab.rows.settings import RowsRecipe
-from teo_lab.rows.variations import polite_rows, traditional_rows, unrelated_rows
+from teo_lab.rows.traditional import open_converters
+from teo_lab.rows.variations import polite_rows, unrelated_rows
 
 DUNE = Row("a", Dialogue(("Who wrote Dune?", "Frank Herbert."), "When did he die?"), "When did Frank Herbert die?")
 TEA = Row("b", Dialogue(("Do you like tea?",), "Why"), "Why do you like tea?")
@@ -65,14 +67,14 @@ def test_a_row_draws_for_itself() -> None:
 
 def test_traditional_characters() -> None:
     pytest.importorskip("opencc", reason="the package opencc is not installed")
-    (made,) = traditional_rows([DUNE, CITY], 1.0)
-    assert (made.id, made.rewrite, made.dialogue.utterance) == ("traditional:e", "上海天氣怎麼樣", "上海呢")
+    convert = open_converters()(random.Random(1))
+    assert convert("上海天气怎么样") == "上海天氣怎麼樣"
 
 
 def test_traditional_characters_name_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opencc", None)
     with pytest.raises(InputError, match="pip install opencc"):
-        list(traditional_rows([CITY], 1.0))
+        open_converters()
 
 
 def test_a_recipe_varies_the_rows_of_datasets_and_its_own() -> None:

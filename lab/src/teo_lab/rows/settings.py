@@ -71,16 +71,15 @@ class RowsRecipe:
     """Share of all rows, those of the datasets too, that come again after one to three turns of another dialogue."""
     polite: Probability = 0.0
     """Share of all rows, those of the datasets too, that come again with polite words around the utterance."""
-    traditional: Probability = 0.0
-    """Share of the Chinese rows, those of the datasets too, that come again in Traditional characters (needs the
-    package opencc)."""
     held: NotNegative = 0
-    """If above 1, every n-th rewrite, chosen by a hash, is left out with all rows that have it, and these go to a file
+    """If not 0, every n-th rewrite, chosen by a hash, is left out with all rows that have it, and these go to a file
     of their own: rows that a model has not seen (`teo-lab rank`)."""
     seed: int = 0
     """Seed of all drawing."""
 
     def __post_init__(self) -> None:
+        if self.held == 1:
+            raise ConfigError("held: expected 0 or a number above 1, found 1, which holds every row out")
         if not self.requests and (self.requests_en or self.requests_zh or self.switches):
             raise ConfigError("requests: expected a folder of requests, which requests_* and switches are made from")
         if bool(self.mudoco) != bool(self.mudoco_copies):

@@ -66,15 +66,15 @@ def add_typos(clean: Typed, language: str, rng: random.Random) -> Typed:
     typed = _add_particle(clean, rng) if language == "zh" and rng.random() < PARTICLES else clean
     draw = rng.random()
     if language == "en" and draw < LOWER_CASE:
-        typed = _lower_all(typed, rng)
+        typed = drop_capitals(typed, rng)
     elif language == "en" and draw < LOWER_CASE + LOWER_START:
         typed = _on_user_turns(typed, lambda turn: _lower_start(_drop_mark(turn)))
     elif draw > 1 - NO_FINAL_MARK[language]:
-        typed = _on_user_turns(typed, _drop_mark)
+        typed = drop_final_marks(typed)
     if language == "zh" and rng.random() < SPACES_FOR_COMMAS:
         typed = _on_user_turns(typed, lambda turn: turn.replace("，", " "))
     if rng.random() < TYPING_ERRORS:
-        typed = _mistype_some(typed, language, rng)
+        typed = mistype(typed, language, rng)
     return typed
 
 
@@ -87,6 +87,11 @@ def _on_user_turns(clean: Typed, change: Callable[[str], str]) -> Typed:
     return Typed(turns, clean.speakers, turns[-1] if clean.complete else change(clean.rewrite))
 
 
+def drop_final_marks(clean: Typed) -> Typed:
+    """Return the dialogue without the final marks of the user's turns."""
+    return _on_user_turns(clean, _drop_mark)
+
+
 def _drop_mark(turn: str) -> str:
     """Return the turn without its final mark; the dot of an abbreviation such as p.m. stays."""
     return turn if _ABBREVIATION.search(turn) else turn.rstrip(_FINAL_MARKS) or turn
@@ -97,7 +102,7 @@ def _lower_start(turn: str) -> str:
     return turn[:1].lower() + turn[1:] if first and first[0].lower() in _STARTERS else turn
 
 
-def _lower_all(clean: Typed, rng: random.Random) -> Typed:
+def drop_capitals(clean: Typed, rng: random.Random) -> Typed:
     """Return the dialogue without the user's capitals and final marks; names from the assistant keep theirs."""
     speaker, chat = clean.speakers[-1], rng.random() < BOTH_LOWER_CASE
     turns = tuple(
@@ -149,14 +154,14 @@ def _common_words(first: Sequence[str], second: Sequence[str]) -> list[tuple[int
     return [(positions[0][b.a + k], positions[1][b.b + k]) for b in blocks for k in range(b.size)]
 
 
-def _mistype_some(clean: Typed, language: str, rng: random.Random) -> Typed:
+def mistype(clean: Typed, language: str, rng: random.Random) -> Typed:
     """Return the dialogue with one or two typing errors in the utterance and in what the rewrite takes from it."""
     tokens, rewrite = _TOKEN.findall(clean.turns[-1]), _TOKEN.findall(clean.rewrite)
-    mistype = _mistype_chinese if language == "zh" else _mistype_english
-    options = [k for k, token in enumerate(tokens) if mistype(token, random.Random(0)) != token]
+    mistype_token = _mistype_chinese if language == "zh" else _mistype_english
+    options = [k for k, token in enumerate(tokens) if mistype_token(token, random.Random(0)) != token]
     common = dict(_common_words(tokens, rewrite))
     for position in rng.sample(options, min(len(options), rng.choice((1, 1, 2)))):
-        wrong = mistype(tokens[position], rng)
+        wrong = mistype_token(tokens[position], rng)
         if position in common:
             rewrite[common[position]] = wrong
         tokens[position] = wrong

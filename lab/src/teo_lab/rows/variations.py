@@ -1,4 +1,4 @@
-"""Copies of rows with a difference that should not matter: unrelated turns in front, polite words, other characters.
+"""Copies of rows with a difference that should not matter: unrelated turns in front, polite words.
 
 What the difference adds to an utterance it adds to its rewrite, too, so the model learns to look past it.
 """
@@ -15,7 +15,6 @@ from teo.dialogue import Dialogue
 from teo.units import holds_cjk
 from teo_lab.paths import ROWS
 from teo_lab.rows.choices import read_sections
-from teo_lab.rows.traditional import open_converters
 
 Vary = Callable[[Row, random.Random], Row | None]
 
@@ -51,24 +50,10 @@ def unrelated_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator
 
 def polite_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator[Row]:
     """Yield rows with polite words around the utterance, which stay in the rewrite."""
-    return vary_rows("polite", rows, share, _with_polite_words, seed)
+    return vary_rows("polite", rows, share, add_polite_words, seed)
 
 
-def traditional_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator[Row]:
-    """Yield Chinese rows in Traditional characters, as written in Taiwan, in Hong Kong or neither."""
-    draw_converter = open_converters()
-
-    def vary(row: Row, rng: random.Random) -> Row | None:
-        if not holds_cjk(row.rewrite):
-            return None
-        convert = draw_converter(rng)
-        dialogue = Dialogue(tuple(map(convert, row.dialogue.history)), convert(row.dialogue.utterance))
-        return Row(f"traditional:{row.id}", dialogue, convert(row.rewrite))
-
-    return vary_rows("traditional", rows, share, vary, seed)
-
-
-def _with_polite_words(row: Row, rng: random.Random) -> Row | None:
+def add_polite_words(row: Row, rng: random.Random) -> Row | None:
     """Return the row with polite words before or after the utterance; None if utterance and rewrite end differently."""
     utterance, rewrite = row.dialogue.utterance, row.rewrite
     if _final_mark(utterance) != _final_mark(rewrite):
