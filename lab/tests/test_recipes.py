@@ -14,11 +14,11 @@ from teo_lab.rows.build import build_rows
 from teo_lab.rows.settings import RowsRecipe
 
 SHIPPED = CONFIGS / "shipped"
-ROWS = [CONFIGS / "everyday.toml", SHIPPED / "rows.toml", SHIPPED / "clean-rows.toml"]
+ROWS = [CONFIGS / "everyday.toml", *(SHIPPED / f"{name}.toml" for name in ("rows", "clean-rows", "research-rows"))]
 
 
 def test_every_file_is_of_a_known_kind() -> None:
-    known = {*ROWS, SHIPPED / "default.toml", SHIPPED / "clean.toml", SHIPPED / "pretrain.toml"}
+    known = {*ROWS, *(SHIPPED / f"{name}.toml" for name in ("default", "clean", "research", "pretrain"))}
     found = {path for path in CONFIGS.rglob("*.toml") if path.parent.name != "paper"}
     assert found == known
     assert all(path.read_text(encoding="utf-8").startswith("# ") for path in found), "the first line says what it is"
@@ -29,8 +29,15 @@ def test_a_recipe_of_rows_is_valid(path: Path) -> None:
     assert all(data.name in READERS for data in read_settings(path, RowsRecipe).data)
 
 
-@pytest.mark.parametrize(("model", "rows_file"), [("default", "rows"), ("clean", "clean-rows")])
-def test_a_model_learns_the_rows_of_its_recipe(model: str, rows_file: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "rows_file", "base"),
+    [
+        ("default", "rows", "teo-base"),
+        ("clean", "clean-rows", "teo-base"),
+        ("research", "research-rows", "runs/clean/weights"),
+    ],
+)
+def test_a_model_learns_the_rows_of_its_recipe(model: str, rows_file: str, base: str) -> None:
     config = read_config(SHIPPED / f"{model}.toml")
     recipe = read_settings(SHIPPED / f"{rows_file}.toml", RowsRecipe)
     *datasets, rows = config.data
@@ -39,7 +46,7 @@ def test_a_model_learns_the_rows_of_its_recipe(model: str, rows_file: str) -> No
         (data.name, data.path, data.options) for data in recipe.data
     ], "the datasets that are trained on lend rewrites and histories"
     assert config.one_source, "the rows can be encoded beforehand"
-    assert (config.output, config.model.base) == (f"runs/{model}", "teo-base")
+    assert (config.output, config.model.base) == (f"runs/{model}", base)
 
 
 def test_the_clean_model_learns_no_rows_without_a_free_licence() -> None:
