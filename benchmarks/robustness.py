@@ -1,83 +1,146 @@
-"""How a model bears changes that should not matter: unrelated turns before all others, another name for a thing.
+"""How a model bears differences that should not matter, kind by kind.
 
-Rates over the rows of a dataset whose utterance the model changes. Two turns leave the utterance to the same speaker,
-one turn gives it to the other.
+A kind changes the dialogues whose utterance the model rewrites, and says what the rewrite should then be: unrelated
+turns in front change nothing, polite words stand in the rewrite too, a thing that gets another name has it there too.
+The share of the rewrites that are as they should be, capitals aside, is what counts. What `teo rewrite` gives is
+measured.
+
+    python benchmarks/robustness.py --data rewrite --path data/rewrite [--model MODEL] [--out FILE]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from teo import Dialogue
+from teo.alignment import derive_edits
 from teo.data import load_rows
+from teo.data.row import Row
+from teo.files import write_json
+from teo.provenance import git_commit, versions
 from teo.rewriter import Rewriter
-from teo.units import is_cjk, unit_texts
+from teo.units import holds_cjk, is_exact_match, unit_texts
+from teo_lab.rows.traditional import open_converters
+from teo_lab.rows.typos import Typed, drop_capitals, drop_final_marks, mistype
+from teo_lab.rows.variations import add_polite_words
 
+_converters = cache(open_converters)
 NAMES = {True: "阿尔法", False: "Zorvania"}
 """Names that no dialogue has, for a Chinese and for an English dialogue."""
 
+Vary = Callable[[Row, random.Random], Row | None]
+"""A row whose rewrite is the model's -> the row with a difference, and the rewrite that it should get; None if the
+kind does not apply to the row."""
 
-def main() -> None:
-    """Print the rates as one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+
+def make_kinds(rows: Sequence[Row]) -> dict[str, Vary]:
+    """Return every kind of difference by its name; the rows lend unrelated turns."""
+    utterances = [row.dialogue.utterance for row in rows]
+    numbers = {row.id: number for number, row in enumerate(rows)}
+
+    def prepend(row: Row, count: int) -> Row:
+        """Return a row with the utterances of those before it in front; one turn gives it to the other speaker."""
+        turns = [utterances[numbers[row.id] - back] for back in range(count, 0, -1)]
+        return replace(row, dialogue=Dialogue((*turns, *row.dialogue.history), row.dialogue.utterance))
+
+    return {
+        "one unrelated turn in front": lambda row, rng: prepend(row, 1),
+        "two unrelated turns in front": lambda row, rng: prepend(row, 2),
+        "another name for a thing": lambda row, rng: _rename(row),
+        "polite words": add_polite_words,
+        "no final marks": lambda row, rng: _type(row, drop_final_marks),
+        "no capitals (English)": lambda row, rng: (
+            None if holds_cjk(row.rewrite) else _type(row, lambda typed: drop_capitals(typed, rng))
+        ),
+        "typing errors": lambda row, rng: _type(row, lambda typed: mistype(typed, _language(row), rng)),
+        "Traditional characters (Chinese)": _convert,
+    }
+
+
+def measure(rewriter: Rewriter, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return for every kind how many changed rewrites it applies to, and how many of these are as they should be."""
+    before = rewriter.rewrite_many([row.dialogue for row in rows])
+    changed = [replace(row, rewrite=record.rewrite) for row, record in zip(rows, before, strict=True) if record.changed]
+    counts: dict[str, dict[str, int]] = {}
+    for kind, vary in make_kinds(rows).items():
+        made = [(row, vary(row, random.Random(f"{kind}/{row.id}"))) for row in changed]
+        varied = [new for row, new in made if new is not None and new.dialogue != row.dialogue]
+        after = rewriter.rewrite_many([row.dialogue for row in varied])
+        kept = sum(is_exact_match(record.rewrite, row.rewrite) for row, record in zip(varied, after, strict=True))
+        counts[kind] = {"rows": len(varied), "as_it_should_be": kept}
+    return {"rows": len(rows), "changed": len(changed), "kinds": counts}
+
+
+def show(measured: Mapping[str, Any]) -> str:
+    """Return the shares as lines of text."""
+    lines = [f"{measured['changed']} of {measured['rows']} utterances changed"]
+    for kind, counts in measured["kinds"].items():
+        if counts["rows"]:
+            lines.append(f"  {kind:34}{100 * counts['as_it_should_be'] / counts['rows']:5.1f}% of {counts['rows']}")
+    return "\n".join(lines)
+
+
+def _rename(row: Row) -> Row | None:
+    """Return a row in which the longest that the rewrite took from the history, a name or so, is called otherwise."""
+    added = [edit.new for edit in derive_edits(row.dialogue.utterance, row.rewrite)]
+    if holds_cjk(row.rewrite):
+        parts = {text[a:b] for text in added for a in range(len(text)) for b in range(a + 2, len(text) + 1)}
+    else:
+        parts = {word for text in added for word in unit_texts(text) if word[0].isupper()}
+    copied = [part for part in parts if any(part in turn for turn in row.dialogue.history)]
+    if not copied:
+        return None
+    old = max(copied, key=lambda part: (len(part), part))
+    return _change_texts(row, lambda text: text.replace(old, NAMES[holds_cjk(old)]))
+
+
+def _convert(row: Row, rng: random.Random) -> Row | None:
+    """Return a Chinese row in Traditional characters."""
+    return _change_texts(row, _converters()(rng)) if holds_cjk(row.rewrite) else None
+
+
+def _change_texts(row: Row, change: Callable[[str], str]) -> Row:
+    """Return a row with the same change in every turn and in the rewrite."""
+    dialogue = Dialogue(tuple(map(change, row.dialogue.history)), change(row.dialogue.utterance))
+    return replace(row, dialogue=dialogue, rewrite=change(row.rewrite))
+
+
+def _type(row: Row, change: Callable[[Typed], Typed]) -> Row:
+    """Return a row as somebody typed it who is the user, with whom the other one takes turns."""
+    turns = (*row.dialogue.history, row.dialogue.utterance)
+    speakers = "".join("UA"[(len(turns) - 1 - k) % 2] for k in range(len(turns)))
+    typed = change(Typed(turns, speakers, row.rewrite))
+    return replace(row, dialogue=Dialogue(typed.turns[:-1], typed.turns[-1]), rewrite=typed.rewrite)
+
+
+def _language(row: Row) -> str:
+    return "zh" if holds_cjk(row.rewrite) else "en"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the shares, and store the counts if asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", help="a model folder; the embedded model without it")
     parser.add_argument("--data", required=True, help="dataset name")
     parser.add_argument("--path", type=Path, required=True)
     parser.add_argument("--split", default="test")
     parser.add_argument("--limit", type=int, default=500)
-    options = parser.parse_args()
+    parser.add_argument("--out", type=Path, help="a JSON file for the counts")
+    options = parser.parse_args(arguments)
     rewriter = Rewriter.from_pretrained(options.model)
-    dialogues = [row.dialogue for row in load_rows(options.data, options.path, options.split).rows[: options.limit]]
-    before = rewriter.rewrite_many(dialogues)
-    changed = [k for k, one in enumerate(before) if one.changed]
-    same = {}
-    for count in (1, 2):
-        after = rewriter.rewrite_many([_prepend(dialogues, k, count) for k in changed])
-        same[count] = sum(one.rewrite == before[k].rewrite for k, one in zip(changed, after, strict=True))
-    renamed = [
-        (k, old, new) for k in changed if (pair := _restored(dialogues[k], before[k].rewrite)) for old, new in [pair]
-    ]
-    after = rewriter.rewrite_many([_rename(dialogues[k], old, new) for k, old, new in renamed])
-    followed = sum(
-        one.rewrite == before[k].rewrite.replace(old, new) for one, (k, old, new) in zip(after, renamed, strict=True)
-    )
-    print(
-        json.dumps(
-            {
-                "rows": len(dialogues),
-                "changed": len(changed),
-                "same_after_an_unrelated_turn": same[1] / max(1, len(changed)),
-                "same_after_two_unrelated_turns": same[2] / max(1, len(changed)),
-                "renamed": len(renamed),
-                "renamed_in_the_rewrite": followed / max(1, len(renamed)),
-            }
-        )
-    )
-
-
-def _prepend(dialogues: Sequence[Dialogue], number: int, count: int) -> Dialogue:
-    """Return a dialogue with the utterances of as many others before its own turns."""
-    turns = [dialogues[number - back].utterance for back in range(count, 0, -1)]
-    return Dialogue((*turns, *dialogues[number].history), dialogues[number].utterance)
-
-
-def _restored(dialogue: Dialogue, rewrite: str) -> tuple[str, str] | None:
-    """Return the longest word that the rewrite took from the history, and a name for its place."""
-    utterance = set(unit_texts(dialogue.utterance))
-    history = {unit for turn in dialogue.history for unit in unit_texts(turn)}
-    restored = [word for word in unit_texts(rewrite) if word in history - utterance]
-    words = [word for word in restored if word[0].isupper() or is_cjk(word)]
-    if not words:
-        return None
-    word = max(words, key=len)
-    return word, NAMES[is_cjk(word[0])]
-
-
-def _rename(dialogue: Dialogue, old: str, new: str) -> Dialogue:
-    return Dialogue(tuple(turn.replace(old, new) for turn in dialogue.history), dialogue.utterance.replace(old, new))
+    measured = measure(rewriter, load_rows(options.data, options.path, options.split).rows[: options.limit])
+    print(show(measured))
+    if options.out is not None:
+        described = {"model": rewriter.name, "variant": rewriter.variant, "threshold": rewriter.threshold}
+        source = {"data": options.data, "split": options.split}
+        record = {"versions": versions(["numpy", "onnxruntime"]), "commit": git_commit()}
+        write_json(options.out, {**described, **source, **measured, **record})
 
 
 if __name__ == "__main__":
