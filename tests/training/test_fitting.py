@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from safetensors.torch import load_file  # noqa: E402
+
 from packed_runs import recipe, tiny_base  # noqa: E402
 from teo.errors import TeoError  # noqa: E402
 from teo.training.batches import Batches, ProcessShare  # noqa: E402
@@ -60,6 +62,19 @@ def test_a_run_ends_when_its_time_is_over(base: Path, tmp_path: Path) -> None:
     result = train(recipe(tmp_path, base, *overrides))
     assert 1 <= result.groups["weights"].step < 10_000
     assert set(result.em) == {"fused", "direct", "fast"}, "the last weights are evaluated"
+
+
+@pytest.mark.train
+def test_bfloat16_on_a_cpu_is_asked_for(base: Path, tmp_path: Path) -> None:
+    weights = {}
+    for name, more in {"whole": (), "again": (), "half": ("optimisation.cpu_bf16=true",)}.items():
+        (tmp_path / name).mkdir()
+        losses = train(recipe(tmp_path / name, base, "optimisation.steps=4", *more)).groups["weights"].losses
+        assert losses[0][1] == pytest.approx(3.72, abs=0.05), name
+        weights[name] = load_file(tmp_path / name / "model" / "weights" / "model.safetensors")["embedding.weight"]
+    assert weights["whole"].equal(weights["again"])
+    assert not weights["whole"].equal(weights["half"])
+    assert weights["half"].dtype == torch.float32
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,8 @@ class OptimisationSettings:
     """Decay of the running average of the weights that is evaluated and saved, such as 0.999; 0 is off."""
     bf16: bool = True
     """On a GPU that can: compute in bfloat16 (the weights stay in full precision)."""
+    cpu_bf16: bool = False
+    """On a CPU too: two to three times as fast if the chip has it, slower if not; other chips give other weights."""
     compile: bool = False
     """Compile the layers, which pays on a GPU in runs of several minutes."""
     workers: NotNegative = 0

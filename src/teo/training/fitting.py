@@ -59,6 +59,7 @@ def loop_settings(config: TrainConfig, share: ProcessShare) -> LoopSettings:
         r_drop=fitting.r_drop,
         ema=fitting.ema,
         bf16=fitting.bf16,
+        cpu_bf16=fitting.cpu_bf16,
         compile=fitting.compile,
         log_every=config.writing.log_every,
         save_every=config.writing.checkpoint_epochs * share.per_epoch,
