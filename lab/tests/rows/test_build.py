@@ -22,7 +22,7 @@ from teo.units import holds_cjk
 from teo_lab.paths import EVERYDAY
 from teo_lab.rows.build import build_rows, make_rows, read_answers
 from teo_lab.rows.choices import LONG_REPLY, Language, draw_reply, reactions, replies, reply_length
-from teo_lab.rows.labels import find_fault, read_labels
+from teo_lab.rows.labels import find_fault, points_outside, read_labels, read_sampled
 from teo_lab.rows.mudoco import dialogue_id, mudoco_rows, part_of
 from teo_lab.rows.settings import RowsRecipe
 from teo_lab.rows.switches import reaction_rows, row_histories, switch_rows
@@ -130,7 +130,8 @@ def test_sampled_rows_are_all_taken(tmp_path: Path) -> None:
 
 def test_sampled_rows_that_come_with_the_lab() -> None:
     rows = make_rows(RowsRecipe(sampled="own"))
-    assert len(rows) == 76_107 and sum(not row.is_complete for row in rows) == 56_100
+    assert len(rows) == 75_730, "of 76,107; the others point outside and are unchanged"
+    assert sum(not row.is_complete for row in rows) == 56_100
     assert all(row.dialogue.history and row.rewrite for row in rows)
     assert len({(row.dialogue.history, row.dialogue.utterance) for row in rows}) == len(rows)
 
@@ -255,3 +256,27 @@ def test_sampled_rows_that_are_close_to_the_benchmark_are_left_out(tmp_path: Pat
     file = tmp_path / "sampled.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     assert [row.rewrite for row in make_rows(RowsRecipe(sampled=str(file)))] == ["Is the kayak old?"]
+
+
+@pytest.mark.parametrize(
+    ("utterance", "outside"),
+    [
+        ("He just shook his head.", True),
+        ("I'll call him tonight.", True),
+        ("Their loss.", True),
+        ("My colleague Anna says she cannot log in.", False),
+        ("I hope Rosa likes her present.", False),
+        ("Everyone brings their own chair.", False),
+        ("What is the capital of Germany?", False),
+    ],
+)
+def test_a_pronoun_without_a_name_before_it_points_outside(utterance: str, outside: bool) -> None:
+    assert points_outside(utterance) is outside
+
+
+def test_unchanged_rows_that_point_outside_are_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "sampled.jsonl"
+    texts = [("He is late.", "He is late."), ("He is late.", "Tom is late."), ("Tom is late.", "Tom is late.")]
+    rows = [{"history": ["Where is Tom?"], "utterance": old, "rewrite": new} for old, new in texts]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert [row.rewrite for row in read_sampled(path)] == ["Tom is late.", "Tom is late."]

@@ -51,6 +51,11 @@ _IDIOMS = re.compile(
     re.IGNORECASE,
 )
 """Phrases whose pronoun stands for nothing that could be named."""
+_PRONOUN = re.compile(r"\b(?:he|she|they|him|her|them|his|their)(?:['’]\w+)?\b", re.IGNORECASE)
+_NAMED = re.compile(
+    r"\b(?i:my|our|your|the|an?|every\w*|some\w*|any\w*|people|nobody|no one|who\w*)\b|(?<!^)\b[A-Z][a-z]+"
+)
+"""What a pronoun behind it may stand for."""
 _SHORT = 8
 _MARKS = frozenset(".?!…")
 _TEXTS = frozenset({"history", "utterance", "rewrite"})
@@ -89,10 +94,20 @@ def read_labels(path: Path, limits: LabelLimits | None = None) -> Iterator[Row]:
 
 
 def read_sampled(path: Path, openings: Collection[str] = ()) -> Iterator[Row]:
-    """Yield the rows that a teacher sampled, which were screened when they were written: all, or of some openings."""
+    """Yield the rows that a teacher sampled, which were screened when they were written: all, or of some openings.
+
+    Unchanged utterances that are not complete are left out.
+    """
     for number, label in enumerate(_read(path, _TEXTS | {"opening"} if openings else _TEXTS), 1):
-        if not openings or label["opening"] in openings:
+        unresolved = label["utterance"] == label["rewrite"] and points_outside(label["utterance"])
+        if not unresolved and (not openings or label["opening"] in openings):
             yield _row(number, label, "sampled")
+
+
+def points_outside(utterance: str) -> bool:
+    """Tell whether an English utterance has a word for a person or thing that it does not name before."""
+    pronoun = _PRONOUN.search(utterance)
+    return pronoun is not None and _NAMED.search(utterance, 0, pronoun.start()) is None
 
 
 def _row(number: int, label: Mapping[str, Any], kind: str = "label") -> Row:
