@@ -28,19 +28,18 @@ from teo.rewriter import Rewriter
 from teo.units import holds_cjk, is_exact_match, unit_texts
 from teo_lab.rows.traditional import open_converters
 from teo_lab.rows.typos import Typed, drop_capitals, drop_final_marks, mistype
-from teo_lab.rows.variations import add_polite_words
+from teo_lab.rows.variations import Vary, add_polite_words
 
 _converters = cache(open_converters)
 NAMES = {True: "阿尔法", False: "Zorvania"}
 """Names that no dialogue has, for a Chinese and for an English dialogue."""
 
-Vary = Callable[[Row, random.Random], Row | None]
-"""A row whose rewrite is the model's -> the row with a difference, and the rewrite that it should get; None if the
-kind does not apply to the row."""
-
 
 def make_kinds(rows: Sequence[Row]) -> dict[str, Vary]:
-    """Return every kind of difference by its name; the rows lend unrelated turns."""
+    """Return every kind of difference by its name; the rows lend unrelated turns.
+
+    A kind takes a row with the model's own rewrite, and gives it the rewrite that it should get with the difference.
+    """
     utterances = [row.dialogue.utterance for row in rows]
     numbers = {row.id: number for number, row in enumerate(rows)}
 
@@ -113,10 +112,8 @@ def _change_texts(row: Row, change: Callable[[str], str]) -> Row:
 
 def _type(row: Row, change: Callable[[Typed], Typed]) -> Row:
     """Return a row as somebody typed it who is the user, with whom the other one takes turns."""
-    turns = (*row.dialogue.history, row.dialogue.utterance)
-    speakers = "".join("UA"[(len(turns) - 1 - k) % 2] for k in range(len(turns)))
-    typed = change(Typed(turns, speakers, row.rewrite))
-    return replace(row, dialogue=Dialogue(typed.turns[:-1], typed.turns[-1]), rewrite=typed.rewrite)
+    typed = change(Typed.taking_turns(row.dialogue, row.rewrite))
+    return replace(row, dialogue=typed.dialogue, rewrite=typed.rewrite)
 
 
 def _language(row: Row) -> str:

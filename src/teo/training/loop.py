@@ -158,7 +158,7 @@ class Loop:
         torch.manual_seed(random.Random(f"dropout/{self.seed}/{step}/{self.rank}").getrandbits(63))
         batch = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
         settings = self.settings
-        half = settings.cpu_bf16 if self.device.type == "cpu" else uses_bf16(settings.bf16, self.device.type)
+        half = uses_bf16(settings.bf16, self.device.type, on_cpu=settings.cpu_bf16)
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
             decoder_loss, masked_loss = self.model(batch)
         (decoder_loss + settings.masking_weight * masked_loss).backward()
@@ -207,9 +207,9 @@ class Loop:
         wait_for_all()
 
 
-def uses_bf16(wanted: bool, device: str) -> bool:
-    """Tell whether to compute in bfloat16."""
-    return wanted and device == "cuda" and torch.cuda.is_bf16_supported()
+def uses_bf16(wanted: bool, device: str, *, on_cpu: bool = False) -> bool:
+    """Tell whether to compute in bfloat16: on a GPU that can if it is wanted, on a CPU only if asked for there."""
+    return on_cpu if device == "cpu" else wanted and device == "cuda" and torch.cuda.is_bf16_supported()
 
 
 def _due(number: int, every: int) -> bool:

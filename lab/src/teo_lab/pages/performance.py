@@ -36,8 +36,8 @@ Differences that should not matter, and the share of the rewrites that are as th
 the model makes without the difference. Unrelated turns in front should change nothing; one turn, unlike two, gives the
 utterance to the other speaker. Polite words and typing errors should stand in the rewrite as the user typed them,
 and another name for a thing there too. Everyday dialogues are those held out of training
-([benchmarks/everyday](../benchmarks/everyday/README.md)); of the datasets, the first {rows} test rows. In brackets:
-rewrites compared."""
+([benchmarks/everyday](../benchmarks/everyday/README.md)), {everyday} of them; of the datasets, the first {rows} test
+rows. In brackets: rewrites compared."""
 _ROBUST_SETS = {
     "everyday-en": "everyday, English",
     "everyday-zh": "everyday, Chinese",
@@ -72,7 +72,8 @@ def make_performance(results: Path) -> str:
     flood = read_json(results / "load-flood" / "load.json")
     parts += ["## Under load", _load_text(load), _load_table(load), _kill_text(kill), _flood_table(flood)]
     robust = {name: read_json(results / "robustness" / f"{name}.json") for name in _ROBUST_SETS}
-    text = _ROBUST.format(rows=robust["rewrite"]["rows"])
+    everyday = f"{robust['everyday-en']['rows']:,} English and the first {robust['everyday-zh']['rows']:,} Chinese"
+    text = _ROBUST.format(everyday=everyday, rows=robust["rewrite"]["rows"])
     parts += ["## What should not matter", text, _robust_table(robust)]
     return "\n\n".join(parts) + "\n"
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from teo.data.row import Row
-from teo.dialogue import Dialogue
 from teo.errors import DataError
 from teo_lab.paths import ROWS
 from teo_lab.rows.choices import Language, draw_reply
@@ -59,7 +58,7 @@ def counting_rows(language: Language, count: int, seed: int) -> Iterator[Row]:
         utterance = _capitalize(template.replace("the @", ordinal).replace("@", ordinal), template)
         rewrite = _capitalize(template.replace("@", items[position]), template)
         typed = add_typos(Typed((*turns, utterance), speakers, rewrite), language, rng)
-        yield Row(f"counting-{language}-{number}", Dialogue(typed.turns[:-1], typed.turns[-1]), typed.rewrite)
+        yield Row(f"counting-{language}-{number}", typed.dialogue, typed.rewrite)
 
 
 def _draw_items(group: _Group, words: dict[str, WordList], rng: random.Random) -> list[str]:

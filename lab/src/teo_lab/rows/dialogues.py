@@ -84,11 +84,9 @@ def dialogue_rows(language: Language, copies: int, seed: int) -> Iterator[Row]:
         for copy in range(copies):
             rng = random.Random(f"dialogues/{language}/{seed}/{number}/{copy}")
             varied = row if copy == 0 else _vary(row, hand_written, complete, rng)
-            speakers = "".join("UA"[(len(varied.history) - k) % 2] for k in range(len(varied.history) + 1))
-            typed = Typed((*varied.history, varied.utterance), speakers, varied.rewrite)
+            typed = Typed.taking_turns(Dialogue(varied.history, varied.utterance), varied.rewrite)
             typed = typed if copy == 0 else add_typos(typed, language, rng)
-            dialogue = Dialogue(typed.turns[:-1], typed.turns[-1])
-            yield Row(f"dialogues-{language}-{number}-{copy}", dialogue, typed.rewrite)
+            yield Row(f"dialogues-{language}-{number}-{copy}", typed.dialogue, typed.rewrite)
 
 
 def drawn_rows(language: Language, count: int, seed: int, files: int = 0) -> Iterator[Row]:

@@ -181,12 +181,11 @@ def everyday_rows(
         filled = _switch(filled, pool, rng) if rng.random() < SWITCHED else filled
         filled = _pad(filled, pool, rng) if rng.random() < PADDED else filled
         typed = add_typos(Typed(tuple(filled.turns), filled.speakers, filled.rewrite), language, rng)
-        dialogue = Dialogue(typed.turns[:-1], typed.turns[-1])
-        if dialogue in seen:
+        if typed.dialogue in seen:
             repeated += 1
             continue
-        yield Row(f"everyday-{language}-{len(seen)}", dialogue, typed.rewrite)
-        seen.add(dialogue)
+        yield Row(f"everyday-{language}-{len(seen)}", typed.dialogue, typed.rewrite)
+        seen.add(typed.dialogue)
 
 
 def _pad(filled: _Filled, pool: _Pool, rng: random.Random) -> _Filled:

@@ -99,8 +99,9 @@ def read_sampled(path: Path, openings: Collection[str] = ()) -> Iterator[Row]:
     Unchanged utterances that are not complete are left out.
     """
     for number, label in enumerate(_read(path, _TEXTS | {"opening"} if openings else _TEXTS), 1):
-        unresolved = label["utterance"] == label["rewrite"] and points_outside(label["utterance"])
-        if not unresolved and (not openings or label["opening"] in openings):
+        if openings and label["opening"] not in openings:
+            continue
+        if label["utterance"] != label["rewrite"] or not points_outside(label["utterance"]):
             yield _row(number, label, "sampled")
 
 

@@ -63,8 +63,8 @@ class RowsRecipe:
     labels_rows: NotNegative = 0
     """Labelled rows to take, half of them changed."""
     sampled: str = ""
-    """JSONL file of rows that a teacher sampled (`teo-lab teacher`), packed with xz or not; all of them are taken;
-    "own" for those of lab/rows."""
+    """JSONL file of rows that a teacher sampled (`teo-lab teacher`), packed with xz or not; "own" for
+    those of lab/rows. All are taken but those close to the benchmark, and unchanged ones that are not complete."""
     openings: tuple[str, ...] = ()
     """Take only sampled rows whose field `opening` is one of these, such as "own" and "free"; all of them if empty."""
     unrelated: Probability = 0.0

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
+from teo.dialogue import Dialogue
+
 LOWER_CASE = 0.18
 """Share of English users who write everything small and without final marks."""
 LOWER_START = 0.07
@@ -54,6 +56,18 @@ class Typed:
     turns: tuple[str, ...]
     speakers: str
     rewrite: str
+
+    @classmethod
+    def taking_turns(cls, dialogue: Dialogue, rewrite: str) -> Typed:
+        """Return a dialogue in which the user, who speaks last, and another one take turns."""
+        turns = (*dialogue.history, dialogue.utterance)
+        speakers = "".join("UA"[place % 2] for place in reversed(range(len(turns))))
+        return cls(turns, speakers, rewrite)
+
+    @property
+    def dialogue(self) -> Dialogue:
+        """The turns as a dialogue."""
+        return Dialogue(self.turns[:-1], self.turns[-1])
 
     @property
     def complete(self) -> bool:

@@ -17,6 +17,7 @@ from teo_lab.paths import ROWS
 from teo_lab.rows.choices import read_sections
 
 Vary = Callable[[Row, random.Random], Row | None]
+"""A row -> the row with a difference, in its rewrite too; None if the difference does not apply to it."""
 
 _MOST_TURNS = 3
 """Unrelated turns in front of a dialogue, at most; an odd number gives the utterance to the other speaker."""
