@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from teo import Dialogue
-from teo.alignment import derive_edits
 from teo.data import load_rows
 from teo.data.row import Row
 from teo.files import write_json
 from teo.provenance import git_commit, versions
 from teo.rewriter import Rewriter
-from teo.units import holds_cjk, is_exact_match, unit_texts
+from teo.units import holds_cjk, is_exact_match
 from teo_lab.rows.traditional import open_converters
-from teo_lab.rows.typos import Typed, drop_capitals, drop_final_marks, mistype
-from teo_lab.rows.variations import Vary, add_polite_words
+from teo_lab.rows.typos import drop_capitals, drop_final_marks, mistype
+from teo_lab.rows.variations import Vary, add_polite_words, change_texts, change_typing, copied_name, rename
 
 _converters = cache(open_converters)
 NAMES = {True: "阿尔法", False: "Zorvania"}
@@ -53,11 +52,11 @@ def make_kinds(rows: Sequence[Row]) -> dict[str, Vary]:
         "two unrelated turns in front": lambda row, rng: prepend(row, 2),
         "another name for a thing": lambda row, rng: _rename(row),
         "polite words": add_polite_words,
-        "no final marks": lambda row, rng: _type(row, drop_final_marks),
+        "no final marks": lambda row, rng: change_typing(row, drop_final_marks),
         "no capitals (English)": lambda row, rng: (
-            None if holds_cjk(row.rewrite) else _type(row, lambda typed: drop_capitals(typed, rng))
+            None if holds_cjk(row.rewrite) else change_typing(row, lambda typed: drop_capitals(typed, rng))
         ),
-        "typing errors": lambda row, rng: _type(row, lambda typed: mistype(typed, _language(row), rng)),
+        "typing errors": lambda row, rng: change_typing(row, lambda typed: mistype(typed, _language(row), rng)),
         "Traditional characters (Chinese)": _convert,
     }
 
@@ -87,33 +86,13 @@ def show(measured: Mapping[str, Any]) -> str:
 
 def _rename(row: Row) -> Row | None:
     """Return a row in which the longest that the rewrite took from the history, a name or so, is called otherwise."""
-    added = [edit.new for edit in derive_edits(row.dialogue.utterance, row.rewrite)]
-    if holds_cjk(row.rewrite):
-        parts = {text[a:b] for text in added for a in range(len(text)) for b in range(a + 2, len(text) + 1)}
-    else:
-        parts = {word for text in added for word in unit_texts(text) if word[0].isupper()}
-    copied = [part for part in parts if any(part in turn for turn in row.dialogue.history)]
-    if not copied:
-        return None
-    old = max(copied, key=lambda part: (len(part), part))
-    return _change_texts(row, lambda text: text.replace(old, NAMES[holds_cjk(old)]))
+    name = copied_name(row)
+    return None if name is None else rename(row, name, NAMES[holds_cjk(name)])
 
 
 def _convert(row: Row, rng: random.Random) -> Row | None:
     """Return a Chinese row in Traditional characters."""
-    return _change_texts(row, _converters()(rng)) if holds_cjk(row.rewrite) else None
-
-
-def _change_texts(row: Row, change: Callable[[str], str]) -> Row:
-    """Return a row with the same change in every turn and in the rewrite."""
-    dialogue = Dialogue(tuple(map(change, row.dialogue.history)), change(row.dialogue.utterance))
-    return replace(row, dialogue=dialogue, rewrite=change(row.rewrite))
-
-
-def _type(row: Row, change: Callable[[Typed], Typed]) -> Row:
-    """Return a row as somebody typed it who is the user, with whom the other one takes turns."""
-    typed = change(Typed.taking_turns(row.dialogue, row.rewrite))
-    return replace(row, dialogue=typed.dialogue, rewrite=typed.rewrite)
+    return change_texts(row, _converters()(rng)) if holds_cjk(row.rewrite) else None
 
 
 def _language(row: Row) -> str:

@@ -17,7 +17,7 @@ from teo_lab.rows.labels import read_sampled
 from teo_lab.rows.requests import read_requests
 from teo_lab.rows.settings import RowsRecipe
 from teo_lab.rows.traditional import open_converters
-from teo_lab.rows.variations import polite_rows, unrelated_rows
+from teo_lab.rows.variations import polite_rows, renamed_rows, typed_rows, unrelated_rows
 
 DUNE = Row("a", Dialogue(("Who wrote Dune?", "Frank Herbert."), "When did he die?"), "When did Frank Herbert die?")
 TEA = Row("b", Dialogue(("Do you like tea?",), "Why"), "Why do you like tea?")
@@ -59,6 +59,47 @@ def test_polite_words_stand_in_utterance_and_rewrite() -> None:
         assert left == row.rewrite.replace(source.rewrite.rstrip("?."), "", 1), "the same words are added to both"
 
 
+def test_typed_rows_spell_alike_what_the_rewrite_takes_from_the_utterance() -> None:
+    rows = [Row(f"{row.id}{k}", row.dialogue, row.rewrite) for row in ROWS for k in range(60)]
+    made = {(row.dialogue.utterance, row.rewrite) for row in typed_rows(rows, 1.0)}
+    assert ("When did he die", "When did Frank Herbert die") in made, "without the final mark"
+    assert ("when did he die", "when did Frank Herbert die") in made, (
+        "no capitals, but names as the other one wrote them"
+    )
+    assert ("Wehn did he die?", "Wehn did Frank Herbert die?") in made, "two letters swapped"
+    unchanged = {(row.dialogue.utterance, row.rewrite) for row in ROWS}
+    assert not made & unchanged, "every row differs from its source"
+
+
+def test_renamed_rows_have_the_new_name_wherever_the_old_one_was() -> None:
+    rows = [Row(f"{row.id}{k}", row.dialogue, row.rewrite) for row in (DUNE, JAY) for k in range(20)]
+    made = list(renamed_rows(rows, 1.0))
+    assert len(made) == len(rows)
+    for row in made:
+        old, source = ("Herbert", DUNE) if row.id.startswith("renamed:a") else ("周杰伦", JAY)
+        name = row.rewrite.removeprefix(source.rewrite.partition(old)[0]).removesuffix(source.rewrite.partition(old)[2])
+        assert row.rewrite == source.rewrite.replace(old, name)
+        assert row.dialogue.history == tuple(turn.replace(old, name) for turn in source.dialogue.history)
+        assert row.dialogue.utterance == source.dialogue.utterance
+        assert name != old
+    assert len({row.rewrite for row in made}) > 20, "many names"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (RAIN, "nothing is restored"),
+        (Row("f", Dialogue(("do you like tea?",), "Why?"), "Why do you like tea?"), "no capitalised word is copied"),
+        (
+            Row("g", Dialogue(("我想去看周末的那场音乐会",), "在哪"), "我想去看周末的那场音乐会在哪"),
+            "a phrase is no name",
+        ),
+    ],
+)
+def test_what_has_no_name_is_not_renamed(row: Row, reason: str) -> None:
+    assert list(renamed_rows([row], 1.0)) == [], reason
+
+
 def test_a_row_draws_for_itself() -> None:
     alone = list(polite_rows([DUNE], 1.0, seed=3))
     assert alone[0] in list(polite_rows([JAY, RAIN, DUNE], 1.0, seed=3))
@@ -78,9 +119,9 @@ def test_traditional_characters_name_what_is_missing(monkeypatch: pytest.MonkeyP
 
 
 def test_a_recipe_varies_the_rows_of_datasets_and_its_own() -> None:
-    made = make_rows(RowsRecipe(counting_zh=30, unrelated=1.0, polite=1.0), [DUNE, JAY])
+    made = make_rows(RowsRecipe(counting_zh=30, unrelated=1.0, polite=1.0, typed=1.0, renamed=1.0), [DUNE, JAY])
     kinds = {row.id.split(":")[0].split("-")[0] for row in made}
-    assert kinds == {"counting", "unrelated", "polite"}
+    assert kinds == {"counting", "unrelated", "polite", "typed", "renamed"}
     assert "polite:a" in {row.id for row in made}
     assert any(row.id.startswith("unrelated:counting-zh") for row in made)
 

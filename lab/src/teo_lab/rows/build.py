@@ -27,7 +27,7 @@ from teo_lab.rows.mudoco import mudoco_rows
 from teo_lab.rows.requests import Request, read_requests
 from teo_lab.rows.settings import RowsRecipe
 from teo_lab.rows.switches import History, reaction_rows, row_histories, switch_rows
-from teo_lab.rows.variations import polite_rows, unrelated_rows
+from teo_lab.rows.variations import polite_rows, renamed_rows, typed_rows, unrelated_rows
 
 OWN = "own"
 """Instead of a path: the answers, or the sampled rows, of lab/rows."""
@@ -97,7 +97,7 @@ def _kinds(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[str, list[
 
 def _variations(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
     """Yield copies of rows with a difference that should not matter."""
-    makers = {"unrelated": unrelated_rows, "polite": polite_rows}
+    makers = {"unrelated": unrelated_rows, "polite": polite_rows, "typed": typed_rows, "renamed": renamed_rows}
     for kind, make in makers.items():
         share = getattr(recipe, kind)
         if share:

@@ -71,6 +71,10 @@ class RowsRecipe:
     """Share of all rows, those of the datasets too, that come again after one to three turns of another dialogue."""
     polite: Probability = 0.0
     """Share of all rows, those of the datasets too, that come again with polite words around the utterance."""
+    typed: Probability = 0.0
+    """Share of all rows, those of the datasets too, that come again without final marks or capitals, or mistyped."""
+    renamed: Probability = 0.0
+    """Share of all rows, those of the datasets too, in which what the rewrite copies comes again by another name."""
     held: NotNegative = 0
     """If not 0, every n-th rewrite, chosen by a hash, is left out with all rows that have it, and these go to a file
     of their own: rows that a model has not seen (`teo-lab rank`)."""

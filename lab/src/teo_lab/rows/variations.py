@@ -1,4 +1,4 @@
-"""Copies of rows with a difference that should not matter: unrelated turns in front, polite words.
+"""Copies of rows with a difference that should not matter: unrelated turns, polite words, typos, another name.
 
 What the difference adds to an utterance it adds to its rewrite, too, so the model learns to look past it.
 """
@@ -9,12 +9,15 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
+from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.dialogue import Dialogue
-from teo.units import holds_cjk
+from teo.units import holds_cjk, unit_texts
 from teo_lab.paths import ROWS
-from teo_lab.rows.choices import read_sections
+from teo_lab.rows.choices import Language, read_sections
+from teo_lab.rows.typos import Typed, drop_capitals, drop_final_marks, mistype
 
 Vary = Callable[[Row, random.Random], Row | None]
 """A row -> the row with a difference, in its rewrite too; None if the difference does not apply to it."""
@@ -23,6 +26,13 @@ _MOST_TURNS = 3
 """Unrelated turns in front of a dialogue, at most; an odd number gives the utterance to the other speaker."""
 _QUESTION_ZH = re.compile(r"[吗呢？?]|谁|什么|哪|怎么|多少|几|多久|多长|为啥|为何|多[大高远重]")
 _FINAL_MARK = re.compile(r"[.?!。？！]?$")
+_LONGEST_NAME = 8
+"""Characters of a Chinese name, at most; what is longer is a phrase."""
+_SYLLABLES: dict[Language, str] = {
+    "en": "ba bel bor cal cor da del dor fen gar hal jo ka kel kir la lin lor mel mor na nel pa pel rin ro sel tal va",
+    "zh": "安 巴 贝 布 达 德 迪 恩 格 哈 赫 霍 吉 卡 克 拉 兰 勒 里 林 卢 洛 罗 玛 麦 曼 米 莫 纳 尼 诺",
+}
+"""What made-up names consist of."""
 
 
 def vary_rows(kind: str, rows: Sequence[Row], share: float, vary: Vary, seed: int = 0) -> Iterator[Row]:
@@ -59,7 +69,7 @@ def add_polite_words(row: Row, rng: random.Random) -> Row | None:
     utterance, rewrite = row.dialogue.utterance, row.rewrite
     if _final_mark(utterance) != _final_mark(rewrite):
         return None
-    language = "zh" if holds_cjk(rewrite) else "en"
+    language = _language(row)
     sections = read_sections(ROWS / "polite.txt")
     fronts = list(sections[f"{language}-front"])
     if language == "zh" and _QUESTION_ZH.search(utterance):
@@ -71,6 +81,65 @@ def add_polite_words(row: Row, rng: random.Random) -> Row | None:
         words = rng.choice(sections[f"{language}-end"])
         utterance, rewrite = _before_mark(utterance, words), _before_mark(rewrite, words)
     return Row(f"polite:{row.id}", Dialogue(row.dialogue.history, utterance), rewrite)
+
+
+def typed_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator[Row]:
+    """Yield rows as somebody in a hurry types them: without final marks or capitals, or with a typing error."""
+
+    def vary(row: Row, rng: random.Random) -> Row | None:
+        language = _language(row)
+        changes: list[Callable[[Typed], Typed]] = [drop_final_marks, lambda typed: mistype(typed, language, rng)]
+        if language == "en":
+            changes.append(lambda typed: drop_capitals(typed, rng))
+        varied = change_typing(row, rng.choice(changes))
+        return None if varied.dialogue == row.dialogue else replace(varied, id=f"typed:{row.id}")
+
+    return vary_rows("typed", rows, share, vary, seed)
+
+
+def change_typing(row: Row, change: Callable[[Typed], Typed]) -> Row:
+    """Return a row as its user types it, with whom another one takes turns."""
+    typed = change(Typed.taking_turns(row.dialogue, row.rewrite))
+    return replace(row, dialogue=typed.dialogue, rewrite=typed.rewrite)
+
+
+def renamed_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator[Row]:
+    """Yield rows in which what the rewrite takes from the history has a made-up name, so that it must be copied."""
+
+    def vary(row: Row, rng: random.Random) -> Row | None:
+        name = copied_name(row)
+        if name is None or (holds_cjk(name) and len(name) > _LONGEST_NAME):
+            return None
+        made_up = "".join(rng.sample(_SYLLABLES[_language(row)].split(), rng.randint(2, 3)))
+        return replace(rename(row, name, made_up.capitalize()), id=f"renamed:{row.id}")
+
+    return vary_rows("renamed", rows, share, vary, seed)
+
+
+def copied_name(row: Row) -> str | None:
+    """Return the longest that the rewrite takes from the history, a capitalised word in English; None if nothing."""
+    added = [edit.new for edit in derive_edits(row.dialogue.utterance, row.rewrite)]
+    if holds_cjk(row.rewrite):
+        parts = {text[a:b] for text in added for a in range(len(text)) for b in range(a + 2, len(text) + 1)}
+    else:
+        parts = {word for text in added for word in unit_texts(text) if word[0].isupper()}
+    copied = [part for part in parts if any(part in turn for turn in row.dialogue.history)]
+    return max(copied, key=lambda part: (len(part), part), default=None)
+
+
+def rename(row: Row, name: str, other: str) -> Row:
+    """Return a row that has another name in the place of one."""
+    return change_texts(row, lambda text: text.replace(name, other))
+
+
+def change_texts(row: Row, change: Callable[[str], str]) -> Row:
+    """Return a row with the same change in every turn and in the rewrite."""
+    dialogue = Dialogue(tuple(map(change, row.dialogue.history)), change(row.dialogue.utterance))
+    return replace(row, dialogue=dialogue, rewrite=change(row.rewrite))
+
+
+def _language(row: Row) -> Language:
+    return "zh" if holds_cjk(row.rewrite) else "en"
 
 
 def _final_mark(text: str) -> str:
