@@ -27,7 +27,15 @@ from teo.rewriter import Rewriter
 from teo.units import holds_cjk, is_exact_match
 from teo_lab.rows.traditional import open_converters
 from teo_lab.rows.typos import drop_capitals, drop_final_marks, mistype
-from teo_lab.rows.variations import Vary, add_polite_words, change_texts, change_typing, copied_name, rename
+from teo_lab.rows.variations import (
+    Vary,
+    add_polite_words,
+    change_texts,
+    change_typing,
+    copied_name,
+    language_of,
+    rename,
+)
 
 _converters = cache(open_converters)
 NAMES = {True: "阿尔法", False: "Zorvania"}
@@ -56,7 +64,7 @@ def make_kinds(rows: Sequence[Row]) -> dict[str, Vary]:
         "no capitals (English)": lambda row, rng: (
             None if holds_cjk(row.rewrite) else change_typing(row, lambda typed: drop_capitals(typed, rng))
         ),
-        "typing errors": lambda row, rng: change_typing(row, lambda typed: mistype(typed, _language(row), rng)),
+        "typing errors": lambda row, rng: change_typing(row, lambda typed: mistype(typed, language_of(row), rng)),
         "Traditional characters (Chinese)": _convert,
     }
 
@@ -93,10 +101,6 @@ def _rename(row: Row) -> Row | None:
 def _convert(row: Row, rng: random.Random) -> Row | None:
     """Return a Chinese row in Traditional characters."""
     return change_texts(row, _converters()(rng)) if holds_cjk(row.rewrite) else None
-
-
-def _language(row: Row) -> str:
-    return "zh" if holds_cjk(row.rewrite) else "en"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
