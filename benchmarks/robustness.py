@@ -25,6 +25,7 @@ from teo.files import write_json
 from teo.provenance import git_commit, versions
 from teo.rewriter import Rewriter
 from teo.units import holds_cjk, is_exact_match
+from teo_lab.rows.choices import language_of
 from teo_lab.rows.traditional import open_converters
 from teo_lab.rows.typos import drop_capitals, drop_final_marks, mistype
 from teo_lab.rows.variations import (
@@ -33,7 +34,6 @@ from teo_lab.rows.variations import (
     change_texts,
     change_typing,
     copied_name,
-    language_of,
     rename,
 )
 
@@ -64,7 +64,9 @@ def make_kinds(rows: Sequence[Row]) -> dict[str, Vary]:
         "no capitals (English)": lambda row, rng: (
             None if holds_cjk(row.rewrite) else change_typing(row, lambda typed: drop_capitals(typed, rng))
         ),
-        "typing errors": lambda row, rng: change_typing(row, lambda typed: mistype(typed, language_of(row), rng)),
+        "typing errors": lambda row, rng: change_typing(
+            row, lambda typed: mistype(typed, language_of(row.rewrite), rng)
+        ),
         "Traditional characters (Chinese)": _convert,
     }
 

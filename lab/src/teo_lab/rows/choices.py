@@ -12,11 +12,17 @@ from pathlib import Path
 from typing import Literal
 
 from teo.errors import DataError
+from teo.units import holds_cjk
 from teo_lab.paths import ROWS
 
 Language = Literal["en", "zh"]
 LONG_REPLY = {"en": 60, "zh": 90}
 """Words (English) or characters (Chinese) that a long reply has at least."""
+
+
+def language_of(text: str) -> Language:
+    """Return the language of a text."""
+    return "zh" if holds_cjk(text) else "en"
 
 
 def word_set(text: str) -> frozenset[str]:

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from teo.data.row import Row
 from teo.dialogue import Dialogue
-from teo.units import holds_cjk
 from teo_lab.rows import english
-from teo_lab.rows.choices import Language, draw_reaction, draw_reply
+from teo_lab.rows.choices import Language, draw_reaction, draw_reply, language_of
 
 History = tuple[str, ...]
 _LONGEST = 10
@@ -30,7 +29,7 @@ def switch_rows(histories: Sequence[History], requests: Sequence[str], count: in
     """Yield complete requests after unrelated dialogues or other requests of the same language."""
     by_language: dict[Language, list[str]] = defaultdict(list)
     for text in requests:
-        by_language[_language(text)].append(text)
+        by_language[language_of(text)].append(text)
     turns = _by_language(histories)
     languages = [language for language, texts in by_language.items() if len(texts) > _FEWEST]
     rng = random.Random(f"switches/{seed}")
@@ -68,12 +67,8 @@ def _by_language(histories: Sequence[History]) -> dict[Language, list[History]]:
     found: dict[Language, list[History]] = {"en": [], "zh": []}
     for history in histories:
         if history:
-            found[_language("".join(history))].append(history)
+            found[language_of("".join(history))].append(history)
     return found
-
-
-def _language(text: str) -> Language:
-    return "zh" if holds_cjk(text) else "en"
 
 
 def _typed(text: str, language: Language, rng: random.Random) -> str:

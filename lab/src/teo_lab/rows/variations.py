@@ -16,7 +16,7 @@ from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.units import holds_cjk, unit_texts
 from teo_lab.paths import ROWS
-from teo_lab.rows.choices import Language, read_sections
+from teo_lab.rows.choices import Language, language_of, read_sections
 from teo_lab.rows.typos import Typed, drop_capitals, drop_final_marks, mistype
 
 Vary = Callable[[Row, random.Random], Row | None]
@@ -69,7 +69,7 @@ def add_polite_words(row: Row, rng: random.Random) -> Row | None:
     utterance, rewrite = row.dialogue.utterance, row.rewrite
     if _final_mark(utterance) != _final_mark(rewrite):
         return None
-    language = language_of(row)
+    language = language_of(row.rewrite)
     sections = read_sections(ROWS / "polite.txt")
     fronts = list(sections[f"{language}-front"])
     if language == "zh" and _QUESTION_ZH.search(utterance):
@@ -87,7 +87,7 @@ def typed_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator[Row
     """Yield rows as somebody in a hurry types them: without final marks or capitals, or with a typing error."""
 
     def vary(row: Row, rng: random.Random) -> Row | None:
-        language = language_of(row)
+        language = language_of(row.rewrite)
         changes: list[Callable[[Typed], Typed]] = [drop_final_marks, lambda typed: mistype(typed, language, rng)]
         if language == "en":
             changes.append(lambda typed: drop_capitals(typed, rng))
@@ -110,7 +110,7 @@ def renamed_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator[R
         name = copied_name(row)
         if name is None or (holds_cjk(name) and len(name) > _LONGEST_NAME):
             return None
-        made_up = "".join(rng.sample(_SYLLABLES[language_of(row)].split(), rng.randint(2, 3)))
+        made_up = "".join(rng.sample(_SYLLABLES[language_of(row.rewrite)].split(), rng.randint(2, 3)))
         return replace(rename(row, name, made_up.capitalize()), id=f"renamed:{row.id}")
 
     return vary_rows("renamed", rows, share, vary, seed)
@@ -136,11 +136,6 @@ def change_texts(row: Row, change: Callable[[str], str]) -> Row:
     """Return a row with the same change in every turn and in the rewrite."""
     dialogue = Dialogue(tuple(map(change, row.dialogue.history)), change(row.dialogue.utterance))
     return replace(row, dialogue=dialogue, rewrite=change(row.rewrite))
-
-
-def language_of(row: Row) -> Language:
-    """Return the language of a row."""
-    return "zh" if holds_cjk(row.rewrite) else "en"
 
 
 def _final_mark(text: str) -> str:
