@@ -273,6 +273,12 @@ def test_a_device_that_is_not_there(device: str, message: str, monkeypatch: pyte
     assert choose_device("auto") == "cpu"
 
 
+def test_attention_of_many_shapes_is_not_left_to_cudnn() -> None:
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    choose_device("cpu")
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+
+
 def test_bf16_is_for_cuda(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="bfloat16: expected a CUDA device, found 'cpu'; leave it out"):
         TorchGenerator.from_pretrained(tmp_path, device="cpu", bf16=True)

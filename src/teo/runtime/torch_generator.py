@@ -266,7 +266,9 @@ class TorchGenerator:
 
 
 def choose_device(name: str) -> str:
-    """Return the device to run on: `auto` is CUDA if there is one."""
+    """Return the device to run on, made ready: `auto` is CUDA if there is one."""
+    # cuDNN plans its attention anew for every shape of batch, which takes up to a second; ours have hundreds of shapes.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
