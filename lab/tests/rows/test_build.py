@@ -130,7 +130,7 @@ def test_sampled_rows_are_all_taken(tmp_path: Path) -> None:
 
 def test_sampled_rows_that_come_with_the_lab() -> None:
     rows = make_rows(RowsRecipe(sampled="own"))
-    assert len(rows) == 75_730, "of 76,107; the others point outside and are unchanged"
+    assert len(rows) == 75_280, "of 76,107; the others point outside and are unchanged"
     assert sum(not row.is_complete for row in rows) == 56_100
     assert all(row.dialogue.history and row.rewrite for row in rows)
     assert len({(row.dialogue.history, row.dialogue.utterance) for row in rows}) == len(rows)
@@ -267,11 +267,40 @@ def test_sampled_rows_that_are_close_to_the_benchmark_are_left_out(tmp_path: Pat
         ("My colleague Anna says she cannot log in.", False),
         ("I hope Rosa likes her present.", False),
         ("Everyone brings their own chair.", False),
+        ("Mine's called Zoe.", True),
+        ("I need a new one.", True),
+        ("Is the first one free?", True),
+        ("It's cold up there.", True),
+        ("Does this cardigan run small?", True),
+        ("I'd rather do it myself.", True),
+        ("You could have told me.", True),
+        ("One of my sisters lives in Graz.", False),
+        ("I have no time this week.", False),
+        ("It's raining again.", False),
         ("What is the capital of Germany?", False),
     ],
 )
 def test_a_pronoun_without_a_name_before_it_points_outside(utterance: str, outside: bool) -> None:
     assert points_outside(utterance) is outside
+
+
+def test_rewrites_that_the_teacher_is_not_sure_of_are_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "sampled.jsonl"
+    texts = [("Is it?", "Is Tom?", -0.31), ("Is it?", "Is Anna?", -0.3), ("Tom is late.", "Tom is late.", -0.9)]
+    rows = [{"history": ["Hi."], "utterance": old, "rewrite": new, "logprob": sure} for old, new, sure in texts]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    made = make_rows(RowsRecipe(sampled=str(path), sampled_logprob=-0.3))
+    assert [row.rewrite for row in made] == ["Is Anna?", "Tom is late."]
+    with pytest.raises(ConfigError, match=r"sampled_logprob: expected 0 or less, found 0\.3"):
+        RowsRecipe(sampled_logprob=0.3)
+
+
+def test_reactions_come_after_hand_written_dialogues_too() -> None:
+    rows = make_rows(RowsRecipe(dialogues_en=1, dialogues_zh=1, reactions=200))
+    histories = {row.dialogue.history for row in rows if row.id.startswith("reaction-")}
+    assert len(histories) > 190
+    chinese = [turns for turns in histories if holds_cjk("".join(turns))]
+    assert 90 < len(chinese) < 110
 
 
 def test_unchanged_rows_that_point_outside_are_not_taken(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from teo_lab.rows.labels import read_sampled
 from teo_lab.rows.requests import read_requests
 from teo_lab.rows.settings import RowsRecipe
 from teo_lab.rows.traditional import open_converters
-from teo_lab.rows.variations import polite_rows, renamed_rows, typed_rows, unrelated_rows
+from teo_lab.rows.variations import copied_name, polite_rows, rename, renamed_rows, typed_rows, unrelated_rows
 
 DUNE = Row("a", Dialogue(("Who wrote Dune?", "Frank Herbert."), "When did he die?"), "When did Frank Herbert die?")
 TEA = Row("b", Dialogue(("Do you like tea?",), "Why"), "Why do you like tea?")
@@ -91,13 +91,34 @@ def test_renamed_rows_have_the_new_name_wherever_the_old_one_was() -> None:
         (RAIN, "nothing is restored"),
         (Row("f", Dialogue(("do you like tea?",), "Why?"), "Why do you like tea?"), "no capitalised word is copied"),
         (
+            Row("f", Dialogue(("Our train is late.", "How late?"), "And the bus?"), "How late is the bus?"),
+            "a word with a capital only where its sentence begins",
+        ),
+        (
+            Row("f", Dialogue(("I need a Pen.", "Which pen?"), "A blue one."), "A blue Pen."),
+            "a name has a capital everywhere",
+        ),
+        (Row("f", Dialogue(("We met on Monday.",), "Why then?"), "Why on Monday?"), "a day is no name"),
+        (
             Row("g", Dialogue(("我想去看周末的那场音乐会",), "在哪"), "我想去看周末的那场音乐会在哪"),
             "a phrase is no name",
         ),
+        (Row("g", Dialogue(("明天去爬山吧",), "几点"), "明天去爬山几点"), "what stands for no pronoun may be a verb"),
+        (Row("g", Dialogue(("小峰跑了第一", "小峰真快"), "他高兴吗"), "小峰跑高兴吗"), "a part of it stands alone"),
     ],
 )
 def test_what_has_no_name_is_not_renamed(row: Row, reason: str) -> None:
     assert list(renamed_rows([row], 1.0)) == [], reason
+
+
+def test_a_name_is_renamed_as_a_whole_word_and_within_title_marks() -> None:
+    history = ("Maybe May can help, or Kim.", "I asked May's sister.", "So May did it?")
+    row = Row("h", Dialogue(history, "Why her?"), "Why did May do it?")
+    assert copied_name(row) is None, "May is a month, too"
+    made = rename(Row("h", Dialogue(history, "Why?"), "Why did May do it?"), "May", "Lor")
+    assert made.dialogue.history == ("Maybe Lor can help, or Kim.", "I asked Lor's sister.", "So Lor did it?")
+    film = Row("i", Dialogue(("《长津湖》好看吗", "还行"), "谁导演的"), "《长津湖》谁导演的")
+    assert copied_name(film) == "长津湖"
 
 
 def test_a_row_draws_for_itself() -> None:

@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from zlib import crc32
 
@@ -91,7 +92,8 @@ def _kinds(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[str, list[
     if recipe.labels:
         yield "labels", _draw_labels(Path(recipe.labels), recipe.labels_rows, recipe.seed)
     if recipe.sampled:
-        sampled = read_sampled(_find(recipe.sampled, "sampled"), recipe.openings)
+        least = recipe.sampled_logprob or -inf
+        sampled = read_sampled(_find(recipe.sampled, "sampled"), recipe.openings, least)
         yield "sampled", [row for row in sampled if not _is_close(row)]
 
 
@@ -132,12 +134,19 @@ def _request_kinds(recipe: RowsRecipe, rows: Sequence[Row]) -> Iterator[tuple[st
         if count:
             yield f"requests-{language}", list(request_rows(requests[language], language, count, recipe.seed))
     if recipe.switches or recipe.reactions:
-        histories = row_histories(rows) + (read_answers(recipe.answers) if recipe.answers else [])
+        histories = row_histories([*rows, *_written_once(recipe)])
+        histories += read_answers(recipe.answers) if recipe.answers else []
         if recipe.switches:
             texts = [request.text for found in requests.values() for request in found]
             yield "switches", list(switch_rows(histories, texts, recipe.switches, recipe.seed))
         if recipe.reactions:
             yield "reactions", list(reaction_rows(histories, recipe.reactions, recipe.seed))
+
+
+def _written_once(recipe: RowsRecipe) -> list[Row]:
+    """Return the hand-written rows of the languages that the recipe takes them in."""
+    copies: dict[Language, int] = {"en": recipe.dialogues_en, "zh": recipe.dialogues_zh}
+    return [row for language, count in copies.items() if count for row in dialogue_rows(language, 1, recipe.seed)]
 
 
 def _everyday(language: Language, count: int, recipe: RowsRecipe) -> list[Row]:

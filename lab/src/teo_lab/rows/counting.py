@@ -9,6 +9,7 @@ that a list answers (`?`) and what may be said of an item (`@` in its place); th
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,6 +31,9 @@ _FORMS = ("list", "numbered", "own", "remark")
 _ENGLISH = ("first", "second", "third", "fourth", "fifth", "sixth")
 _SHORT = ("1st", "2nd", "3rd", "4th", "5th", "6th")
 _CHINESE = "一二三四五六"
+_SPEAKERS = "UAU"
+_OWN_ITEM = re.compile(r"^(?:my\b|我)")
+_SIDES = {"my": "your", "我": "你"}
 _COUNT = {"en": ("", "one", "two", "three", "four", "five", "six"), "zh": "零一两三四五六"}
 
 
@@ -51,13 +55,14 @@ def counting_rows(language: Language, count: int, seed: int) -> Iterator[Row]:
         rng = random.Random(f"counting/{language}/{seed}/{number}")
         group = rng.choice(groups)
         items = _draw_items(group, words, rng)
-        turns, speakers = _draw_turns(group, items, forms, language, rng)
+        turns, own = _draw_turns(group, items, forms, language, rng)
         position = rng.randrange(len(items))
         template = rng.choice(group.said)
         ordinal = _draw_ordinal(position, len(items), group.counter, language, rng)
         utterance = _capitalize(template.replace("the @", ordinal).replace("@", ordinal), template)
-        rewrite = _capitalize(template.replace("@", items[position]), template)
-        typed = add_typos(Typed((*turns, utterance), speakers, rewrite), language, rng)
+        item = items[position] if own else _other_side(items[position])
+        rewrite = _capitalize(template.replace("@", item), template)
+        typed = add_typos(Typed((*turns, utterance), _SPEAKERS, rewrite), language, rng)
         yield Row(f"counting-{language}-{number}", typed.dialogue, typed.rewrite)
 
 
@@ -68,27 +73,32 @@ def _draw_items(group: _Group, words: dict[str, WordList], rng: random.Random) -
     return [f"《{value}》" for value in values] if group.quoted else values
 
 
+def _other_side(item: str) -> str:
+    """Return an item as the other speaker says it: my sister is your sister to him."""
+    return _OWN_ITEM.sub(lambda found: _SIDES[found[0]], item)
+
+
 def _draw_turns(
     group: _Group, items: Sequence[str], forms: dict[str, list[str]], language: Language, rng: random.Random
-) -> tuple[list[str], str]:
-    """Return the turns before the utterance and who speaks each, the utterance included."""
+) -> tuple[list[str], bool]:
+    """Return the turns before the utterance, and whether its speaker is the one who lists the items."""
     if rng.random() < OWN:
         own = _join(rng.choice(forms["own"]), items, language)
-        return [own, draw_reply(language, "generic", rng)], "UAU"
+        return [own, draw_reply(language, "generic", rng)], True
     question = rng.choice(group.asked)
     numbered = rng.random() < NUMBERED
     shown = list(items)
-    if rng.random() < REMARKS:
+    if rng.random() < REMARKS and not any(map(_OWN_ITEM.match, items)):  # nobody has a price
         # In running text a remark stands in brackets, or its commas would be those of the list.
         remark = rng.choice([form for form in forms["remark"] if numbered or form.endswith((")", "）"))])
         shown = [remark.replace("@", item).replace("#", str(rng.randint(2, 9))) for item in items]
     if not numbered:
-        return [question, _join(rng.choice(forms["list"]), shown, language)], "UAU"
+        return [question, _join(rng.choice(forms["list"]), shown, language)], False
     head, _, form = rng.choice(forms["numbered"]).rpartition("/ ")
     head = head.strip().replace("#", _COUNT[language][len(items)])
     separator = " " if form.startswith("#)") else "\n"
     lines = [form.replace("#", str(k)).replace("@", item) for k, item in enumerate(shown, 1)]
-    return [question, separator.join([head, *lines] if head else lines)], "UAU"
+    return [question, separator.join([head, *lines] if head else lines)], False
 
 
 def _join(form: str, items: Sequence[str], language: Language) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,17 @@ _NAMED = re.compile(
     r"\b(?i:my|our|your|the|an?|every\w*|some\w*|any\w*|people|nobody|no one|who\w*)\b|(?<!^)\b[A-Z][a-z]+"
 )
 """What a pronoun behind it may stand for."""
+_POINTING = re.compile(
+    r"\b(?:the|this|that|which|another|last|first|next|other) ones?\b(?! (?:of|who|that|with|in|thing|day|time)\b)"
+    r"|\bone\W*$|^(?:mine|yours|theirs|hers|ours|his)\b|\bthe others?\W*$"
+    r"|\b(?:up|down|over|out|in|from) there\b"
+    r"|\b(?:these|those) [a-z]+|\bthis (?!morning|evening|afternoon|time|way|one|is|was|and|or|week|month|year)[a-z]+"
+    r"|^it (?:was|is|were|will|does|did)\b"
+    r"|\b(?:use|like|want|need|take|do|for|with|about|of|buy|see|read|try|send|have|had) it\b(?! (?:that|to)\b)"
+    r"|\b(?:told|tells?|asked|warned) (?:me|you|us|him|her|them)\W*$",
+    re.IGNORECASE,
+)
+"""What leaves open which one, whose, where, or what: rather too much of it than too little."""
 _SHORT = 8
 _MARKS = frozenset(".?!…")
 _TEXTS = frozenset({"history", "utterance", "rewrite"})
@@ -93,20 +105,24 @@ def read_labels(path: Path, limits: LabelLimits | None = None) -> Iterator[Row]:
                 yield _row(number, label)
 
 
-def read_sampled(path: Path, openings: Collection[str] = ()) -> Iterator[Row]:
+def read_sampled(path: Path, openings: Collection[str] = (), least: float = -inf) -> Iterator[Row]:
     """Yield the rows that a teacher sampled, which were screened when they were written: all, or of some openings.
 
-    Unchanged utterances that are not complete are left out.
+    Left out are unchanged utterances that are not complete, and changed ones whose log-probability is below `least`.
     """
-    for number, label in enumerate(_read(path, _TEXTS | {"opening"} if openings else _TEXTS), 1):
+    fields = _TEXTS | ({"opening"} if openings else set()) | ({"logprob"} if least > -inf else set())
+    for number, label in enumerate(_read(path, fields), 1):
         if openings and label["opening"] not in openings:
             continue
-        if label["utterance"] != label["rewrite"] or not points_outside(label["utterance"]):
+        unchanged = label["utterance"] == label["rewrite"]
+        if not points_outside(label["utterance"]) if unchanged else label.get("logprob", 0.0) >= least:
             yield _row(number, label, "sampled")
 
 
 def points_outside(utterance: str) -> bool:
     """Tell whether an English utterance has a word for a person or thing that it does not name before."""
+    if _POINTING.search(utterance):
+        return True
     pronoun = _PRONOUN.search(utterance)
     return pronoun is not None and _NAMED.search(utterance, 0, pronoun.start()) is None
 

@@ -65,6 +65,8 @@ class RowsRecipe:
     sampled: str = ""
     """JSONL file of rows that a teacher sampled (`teo-lab teacher`), packed with xz or not; "own" for
     those of lab/rows. All are taken but those close to the benchmark, and unchanged ones that are not complete."""
+    sampled_logprob: float = 0.0
+    """Least log-probability that the teacher gives to a changed sampled row, such as -0.3; 0: all are taken."""
     openings: tuple[str, ...] = ()
     """Take only sampled rows whose field `opening` is one of these, such as "own" and "free"; all of them if empty."""
     unrelated: Probability = 0.0
@@ -84,6 +86,8 @@ class RowsRecipe:
     def __post_init__(self) -> None:
         if self.held == 1:
             raise ConfigError("held: expected 0 or a number above 1, found 1, which holds every row out")
+        if self.sampled_logprob > 0:
+            raise ConfigError(f"sampled_logprob: expected 0 or less, found {self.sampled_logprob}; give a logarithm")
         if not self.requests and (self.requests_en or self.requests_zh or self.switches):
             raise ConfigError("requests: expected a folder of requests, which requests_* and switches are made from")
         if bool(self.mudoco) != bool(self.mudoco_copies):

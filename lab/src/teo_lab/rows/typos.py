@@ -32,8 +32,7 @@ _ABBREVIATION = re.compile(r"\b\w\.\w\.$")
 _HOMOPHONES = {"的": "得地", "得": "的", "地": "的", "在": "再", "再": "在", "吗": "嘛", "做": "作"}
 _QUESTION_WORDS = re.compile(r"谁|什么|哪|怎么|多少|几|多久|多长|为啥|咋")
 _ENDINGS = "了啊呀呢吧吗嘛哦哈的"
-# Words that start sentences and are no names: they lose their capital, other first words keep it.
-_STARTERS = frozenset(
+STARTERS = frozenset(
     re.findall(
         r"\S+",
         """a about actually after all almost alright also am an and any anything are as at back be because before best
@@ -47,6 +46,7 @@ _STARTERS = frozenset(
         who's whose why will with would write yeah yes you your""",
     )
 )
+"""Words that start sentences and are no names: they lose their capital, other first words keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _drop_mark(turn: str) -> str:
 
 def _lower_start(turn: str) -> str:
     first = _TOKEN.match(turn)
-    return turn[:1].lower() + turn[1:] if first and first[0].lower() in _STARTERS else turn
+    return turn[:1].lower() + turn[1:] if first and first[0].lower() in STARTERS else turn
 
 
 def drop_capitals(clean: Typed, rng: random.Random) -> Typed:
@@ -127,7 +127,7 @@ def drop_capitals(clean: Typed, rng: random.Random) -> Typed:
         return Typed(turns, clean.speakers, turns[-1])
     before = _TOKEN.findall(_drop_mark(clean.rewrite))
     kept = {new for _, new in _common_words(_TOKEN.findall(clean.turns[-1]), before)}
-    after = [token.lower() if token.lower() in _STARTERS or k in kept else token for k, token in enumerate(before)]
+    after = [token.lower() if token.lower() in STARTERS or k in kept else token for k, token in enumerate(before)]
     for run in _runs(after, kept):
         spelling = _spelling_of([after[k] for k in run], turns[:-1])
         for k in run:

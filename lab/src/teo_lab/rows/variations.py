@@ -14,10 +14,11 @@ from dataclasses import replace
 from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.dialogue import Dialogue
+from teo.edits import EditScript
 from teo.units import holds_cjk, unit_texts
 from teo_lab.paths import ROWS
-from teo_lab.rows.choices import Language, language_of, read_sections
-from teo_lab.rows.typos import Typed, drop_capitals, drop_final_marks, mistype
+from teo_lab.rows.choices import Language, language_of, read_sections, word_set
+from teo_lab.rows.typos import STARTERS, Typed, drop_capitals, drop_final_marks, mistype
 
 Vary = Callable[[Row, random.Random], Row | None]
 """A row -> the row with a difference, in its rewrite too; None if the difference does not apply to it."""
@@ -26,8 +27,22 @@ _MOST_TURNS = 3
 """Unrelated turns in front of a dialogue, at most; an odd number gives the utterance to the other speaker."""
 _QUESTION_ZH = re.compile(r"[吗呢？?]|谁|什么|哪|怎么|多少|几|多久|多长|为啥|为何|多[大高远重]")
 _FINAL_MARK = re.compile(r"[.?!。？！]?$")
-_LONGEST_NAME = 8
-"""Characters of a Chinese name, at most; what is longer is a phrase."""
+_INSIDE = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_]+")
+"""English words with a capital that do not begin a sentence."""
+_NO_NAMES = STARTERS | word_set(
+    """
+    mr mrs ms miss dr sir madam god internet tv monday tuesday wednesday thursday friday saturday sunday january
+    february march april may june july august september october november december spring summer autumn winter
+    christmas easter
+    """
+)
+"""English words whose capital makes no name of them."""
+_PRONOUNS_ZH = word_set("他 她 它 他们 她们 它们 这里 那里 这儿 那儿 这个 那个 这家 那家 这部 那部 这本 那本 这首 那首")
+_TITLE_ZH = re.compile(r"《([^《》]+)》")
+_CHINESE_NAME = re.compile(
+    r"(?![我你您他她它这那哪谁每某几两一二三四五六七八九十])[\u4e00-\u9fff·]{2,8}(?<![了着过得地的呢吗吧])"
+)
+"""What may be a Chinese name by its length and characters; what is longer is a phrase."""
 _SYLLABLES: dict[Language, str] = {
     "en": "ba bel bor cal cor da del dor fen gar hal jo ka kel kir la lin lor mel mor na nel pa pel rin ro sel tal va",
     "zh": "安 巴 贝 布 达 德 迪 恩 格 哈 赫 霍 吉 卡 克 拉 兰 勒 里 林 卢 洛 罗 玛 麦 曼 米 莫 纳 尼 诺",
@@ -108,7 +123,7 @@ def renamed_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator[R
 
     def vary(row: Row, rng: random.Random) -> Row | None:
         name = copied_name(row)
-        if name is None or (holds_cjk(name) and len(name) > _LONGEST_NAME):
+        if name is None:
             return None
         made_up = "".join(rng.sample(_SYLLABLES[language_of(row.rewrite)].split(), rng.randint(2, 3)))
         return replace(rename(row, name, made_up.capitalize()), id=f"renamed:{row.id}")
@@ -117,19 +132,39 @@ def renamed_rows(rows: Sequence[Row], share: float, seed: int = 0) -> Iterator[R
 
 
 def copied_name(row: Row) -> str | None:
-    """Return the longest that the rewrite takes from the history, a capitalised word in English; None if nothing."""
-    added = [edit.new for edit in derive_edits(row.dialogue.utterance, row.rewrite)]
-    if holds_cjk(row.rewrite):
-        parts = {text[a:b] for text in added for a in range(len(text)) for b in range(a + 2, len(text) + 1)}
-    else:
-        parts = {word for text in added for word in unit_texts(text) if word[0].isupper()}
-    copied = [part for part in parts if any(part in turn for turn in row.dialogue.history)]
-    return max(copied, key=lambda part: (len(part), part), default=None)
+    """Return the longest name that the rewrite takes from the history; None if nothing there is surely a name."""
+    edits = derive_edits(row.dialogue.utterance, row.rewrite)
+    texts = (*row.dialogue.history, row.dialogue.utterance, row.rewrite)
+    names = _chinese_names(edits, texts) if holds_cjk(row.rewrite) else _english_names(edits, texts)
+    copied = [name for name in names if any(name in turn for turn in row.dialogue.history)]
+    return max(copied, key=lambda name: (len(name), name), default=None)
+
+
+def _english_names(edits: EditScript, texts: Sequence[str]) -> set[str]:
+    """Return the added words that have a capital within a sentence, and never come without one."""
+    added = {word for edit in edits for word in unit_texts(edit.new) if word[0].isupper() and len(word) > 1}
+    small = {word for text in texts for word in unit_texts(text) if word == word.lower()}
+    inside = {word for text in texts for word in _INSIDE.findall(text)}
+    return {word for word in added if word.lower() not in small | _NO_NAMES and word in inside}
+
+
+def _chinese_names(edits: EditScript, texts: Sequence[str]) -> set[str]:
+    """Return what stands for a pronoun or in title marks, unless it looks like a phrase or a part of it is left."""
+    names = {edit.new for edit in edits if edit.old in _PRONOUNS_ZH}
+    names |= {title for edit in edits for title in _TITLE_ZH.findall(edit.new)}
+    return {name for name in names if _CHINESE_NAME.fullmatch(name) and not _is_split(name, texts)}
+
+
+def _is_split(name: str, texts: Sequence[str]) -> bool:
+    """Tell whether two characters of a name come without the others, so that it has no clear borders."""
+    pairs = [name[k : k + 2] for k in range(len(name) - 1)]
+    return any(pair in text.replace(name, "|") for text in texts for pair in pairs)
 
 
 def rename(row: Row, name: str, other: str) -> Row:
     """Return a row that has another name in the place of one."""
-    return change_texts(row, lambda text: text.replace(name, other))
+    whole = re.escape(name) if holds_cjk(name) else rf"\b{re.escape(name)}\b"
+    return change_texts(row, lambda text: re.sub(whole, other, text))
 
 
 def change_texts(row: Row, change: Callable[[str], str]) -> Row:
