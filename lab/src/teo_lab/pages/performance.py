@@ -37,7 +37,8 @@ the model makes without the difference. Unrelated turns in front should change n
 utterance to the other speaker. Polite words and typing errors should stand in the rewrite as the user typed them,
 and another name for a thing there too. Everyday dialogues are those held out of training
 ([benchmarks/everyday](../benchmarks/everyday/README.md)), {everyday} of them; of the datasets, the first {rows} test
-rows. In brackets: rewrites compared."""
+rows. In brackets: rewrites compared; fewer than {fewest} are not shown."""
+_FEWEST = 20
 _ROBUST_SETS = {
     "everyday-en": "everyday, English",
     "everyday-zh": "everyday, Chinese",
@@ -73,7 +74,7 @@ def make_performance(results: Path) -> str:
     parts += ["## Under load", _load_text(load), _load_table(load), _kill_text(kill), _flood_table(flood)]
     robust = {name: read_json(results / "robustness" / f"{name}.json") for name in _ROBUST_SETS}
     everyday = f"{robust['everyday-en']['rows']:,} English and the first {robust['everyday-zh']['rows']:,} Chinese"
-    text = _ROBUST.format(everyday=everyday, rows=robust["rewrite"]["rows"])
+    text = _ROBUST.format(everyday=everyday, rows=robust["rewrite"]["rows"], fewest=_FEWEST)
     parts += ["## What should not matter", text, _robust_table(robust)]
     return "\n\n".join(parts) + "\n"
 
@@ -206,6 +207,6 @@ def _robust_table(measured: dict[str, Any]) -> str:
 
 
 def _share(counts: dict[str, int]) -> str:
-    if not counts["rows"]:
+    if counts["rows"] < _FEWEST:
         return "-"
     return f"{100 * counts['as_it_should_be'] / counts['rows']:.1f} ({counts['rows']})"
