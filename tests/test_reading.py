@@ -28,6 +28,20 @@ SINGER = ("誰唱的青花瓷", "周杰倫唱的")
         (SINGER, "他還唱過什麼歌", "周杰伦还唱过什么歌", "周杰倫還唱過什麼歌", "in kind"),
         (SINGER, "請問他還唱過什麼歌，謝謝", "周杰伦还唱过什么歌", "請問周杰倫還唱過什麼歌，謝謝", "both"),
         (SINGER, "他还唱过什么歌", "周杰伦还唱过什么歌", "周杰倫还唱过什么歌", "the user's own characters stay"),
+        (
+            DUNE,
+            "\u3000 When\u00a0was he born? \r\n",
+            "When was Frank Herbert born?",
+            "\u3000 When\u00a0was Frank Herbert born? \r\n",
+            "white space stays as it was typed",
+        ),
+        (
+            SINGER,
+            "\ufeffＯＫ，他还唱过什么歌",
+            "周杰伦还唱过什么歌",
+            "\ufeffＯＫ，周杰倫还唱过什么歌",
+            "invisible, full width",
+        ),
         (DUNE, "\ud800 When was he born?", "� When was Frank Herbert born?", "\ud800 When was Frank Herbert born?", ""),
     ],
 )
@@ -47,6 +61,27 @@ def test_the_model_reads_neither_polite_words_nor_traditional_characters() -> No
     assert generator.sources == [
         (Marker.CLS, "谁唱的青花瓷", Marker.SEP, "周杰伦唱的", Marker.SEP, "他还唱过什么歌", Marker.SEP)
     ]
+
+
+def test_the_model_reads_no_odd_white_space() -> None:
+    generator = says("x")
+    rewriter_of(generator).rewrite(["\u3000\u3000故宫\u00a0几点开门\n", "１. 八点\n２. 九点\n"], "\u200b几点关门 ")
+    assert generator.sources == [
+        (Marker.CLS, "故宫 几点开门", Marker.SEP, "1. 八点\n2. 九点", Marker.SEP, "几点关门", Marker.SEP)
+    ]
+
+
+def test_a_rewrite_that_the_model_could_not_spell_is_not_taken() -> None:
+    generator = ScriptedGenerator(
+        lambda _source, _prompt: ("When was \ufffd\ufffd born?",),
+        several=[Generated(("When was \ufffd born?",), (-0.1,)), Generated(("When was Frank born?",), (-0.5,))],
+    )
+    record = rewriter_of(generator).rewrite(DUNE, "When was he born?", min_confidence=0.0)
+    assert (record.changed, record.reason, record.confidence) == (False, "unsure", 0.0)
+    record = rewriter_of(generator).rewrite(DUNE, "When was he born?", n_best=3, min_confidence=0.0)
+    assert [each.rewrite for each in record.alternatives] == ["When was Frank born?", "When was he born?"]
+    own = rewriter_of(says("Who is \ufffd?")).rewrite(["\ufffd sings."], "Who is he?", min_confidence=0.0)
+    assert own.rewrite == "Who is \ufffd?", "the dialogue has it"
 
 
 def test_operations_come_back_in_kind() -> None:

@@ -57,7 +57,7 @@ def test_the_rewrite_is_made_of_the_users_own_string() -> None:
     assert result.operations == "[D] he [R] Ben Affleck [I] as Batman"
     assert result.confidence == pytest.approx(0.905, abs=0.001)
     assert generator.sources == [
-        (Marker.CLS, HISTORY[0], Marker.SEP, HISTORY[1], Marker.SEP, "  It is he  who acted.\n", Marker.SEP)
+        (Marker.CLS, HISTORY[0], Marker.SEP, HISTORY[1], Marker.SEP, "It is he  who acted.", Marker.SEP)
     ]
 
 
@@ -331,6 +331,15 @@ def test_what_is_not_read_is_counted() -> None:
     assert rewriter.rewrite(history[::2], "what", truncation="error").changed, "what fits is not refused"
 
 
+def test_a_long_word_of_the_history_is_no_long_utterance() -> None:
+    rewriter, generator = scripted("new words", limit=60)
+    result = rewriter.rewrite(["x" * 3000], "what")
+    ((_, read, *_),) = generator.sources
+    assert (set(read), len(read) > 40) == ({"x"}, True)
+    assert (result.rewrite, result.truncated) == ("new words", Truncation(0, 3000 - len(read)))
+    assert scripted("what", limit=60)[0].rewrite(["x" * 3000], "what").reason == "complete"
+
+
 def test_an_utterance_is_never_cut() -> None:
     rewriter, generator = scripted("new words", limit=40)
     no_room = rewriter.rewrite(["a" * 30], "b" * 30)
@@ -578,7 +587,7 @@ def test_work_is_bounded(real: Rewriter) -> None:
     assert 999_000 < long_turn.truncated.characters < 1_000_000
     long_utterance = real.rewrite(["Ben is here"], "word " * 200_000)
     assert not long_utterance.changed
-    assert long_utterance.truncated == Truncation(1, 1_000_011)
+    assert long_utterance.truncated == Truncation(1, 1_000_010), "all but the space at its end"
     assert time.perf_counter() - started < 10
 
 
@@ -689,7 +698,7 @@ def test_a_trained_folder_needs_export_or_torch(tiny: Path) -> None:
             {"device": "cuda"},
             "device: an exported model runs on the CPU as it is, found cuda; leave it out",
         ),
-        ("exported", {"dtype": "bfloat16"}, "device: an exported model runs on the CPU as it is, found bfloat16"),
+        ("exported", {"dtype": "bfloat16"}, "dtype: an exported model runs on the CPU as it is, found bfloat16"),
         ("tiny", {"runtime": "torch", "device": "gpu"}, "device: expected auto, cpu or cuda, found 'gpu'"),
         ("tiny", {"runtime": "torch", "device": "cuda:99"}, "device: 'cuda:99' was asked for, but torch finds"),
         (

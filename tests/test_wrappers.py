@@ -39,9 +39,10 @@ from teo.wrappers import find_core
         ("okra please", "okra", "a word that only begins so"),
         ("displease", "displease", "a word that only ends so"),
         ("", "", "nothing"),
-        ("  ", "  ", "blank"),
+        ("  ", "", "blank"),
         ("Where is it?", "Where is it?", "none"),
-        ("  Where is it?\n", "  Where is it?\n", "none, and white space stays"),
+        ("  Where is it?\n", "Where is it?", "none but white space"),
+        (" Thanks. \n Where is it? ", "Where is it?", "white space on all sides"),
     ],
 )
 def test_what_is_left(utterance: str, core: str, reason: str) -> None:

@@ -37,6 +37,7 @@ ANY_LANGUAGE = "any"
 
 _SPARE = 64
 """Characters that a rewrite may have beyond all that was said: a longer one has run away."""
+_UNKNOWN = "\ufffd"
 _SPACES = re.compile(r"\s+")
 _DOUBLED_MARKS = re.compile(r"([^\w\s])(?:\s?\1)+")
 
@@ -165,6 +166,8 @@ class Decision:
         )
         if has_run_away(fitted, prediction.edits):
             return replace(record, reason="runaway")
+        if is_garbled(fitted, prediction.edits):
+            return replace(record, confidence=0.0, reason="unsure")
         return take(record, proposed, threshold)
 
     def with_alternatives(
@@ -182,7 +185,11 @@ class Decision:
         or placed as a whole are no alternatives, nor are those that have run away, nor rewrites that differ from a more
         confident one only in doubled spaces or marks.
         """
-        usable = [each for each in found if each.well_formed and not has_run_away(fitted, each.edits)]
+        usable = [
+            each
+            for each in found
+            if each.well_formed and not has_run_away(fitted, each.edits) and not is_garbled(fitted, each.edits)
+        ]
         proposed = [self.propose(utterance, fitted, prediction) for prediction in usable]
         distinct: dict[str, Alternative] = {}
         for alternative in sorted(proposed, key=lambda each: (-(each.confidence or 0.0), -(each.score or 0.0))):
@@ -218,6 +225,12 @@ def has_run_away(fitted: Dialogue, script: EditScript) -> bool:
     """Tell whether the edits make a rewrite that is longer than all that was said."""
     longest = len(fitted.utterance) + sum(len(turn) for turn in fitted.history) + _SPARE
     return len(fitted.utterance.strip()) + sum(len(edit.new) - len(edit.old) for edit in script) > longest
+
+
+def is_garbled(fitted: Dialogue, script: EditScript) -> bool:
+    """Tell whether the edits add a character that the model could not spell, and that the dialogue does not have."""
+    added = any(_UNKNOWN in edit.new for edit in script)
+    return added and not any(_UNKNOWN in turn for turn in (fitted.utterance, *fitted.history))
 
 
 def without_doubles(text: str) -> str:

@@ -1,9 +1,10 @@
 """Reading: a dialogue as the model reads it, and the way back to the user's own string.
 
     polite words around the utterance go (`teo.wrappers`), Traditional characters are read as Simplified ones
-    (`teo.traditional`), lone surrogates as the replacement character
+    (`teo.traditional`), odd white space as spaces and full-width letters as ordinary ones (`teo.units.as_read`);
+    turns begin and end without white space
 
-Each leaves positions as they are, but for the start of the utterance.
+In the utterance each leaves positions as they are, but for its start.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from teo.dialogue import Dialogue
 from teo.edits import EditScript, Operation, format_operations, make_edit, parse_operations
 from teo.pipelines import Prediction
 from teo.traditional import read_simplified, write_in_kind
-from teo.units import replace_surrogates
+from teo.units import as_read
 from teo.wrappers import find_core
 
 
@@ -34,16 +35,16 @@ class Reading:
     def of(cls, plain: Dialogue) -> Reading:
         """Return the reading of a dialogue."""
         simplified = read_simplified(plain)
-        start, end = find_core(simplified.utterance)
-        turns = tuple(map(replace_surrogates, simplified.history))
-        utterance = replace_surrogates(simplified.utterance[start:end])
-        read = replace(simplified, history=turns, utterance=utterance)
+        utterance = as_read(simplified.utterance)
+        start, end = find_core(utterance)
+        turns = tuple(as_read(turn).strip() for turn in simplified.history)
+        read = replace(simplified, history=turns, utterance=utterance[start:end])
         return cls(plain, read, start, simplified is not plain)
 
     def restore(self, prediction: Prediction) -> Prediction:
         """Return a prediction of the utterance as read as one of the user's own."""
         own = self.plain.utterance
-        if len(self.dialogue.utterance) == len(own) and not self.traditional:
+        if self.dialogue.utterance == own and not self.traditional:
             return prediction
         edits = EditScript(
             tuple(make_edit(edit.start + self.start, edit.old, self._write(edit.new)) for edit in prediction.edits)

@@ -25,14 +25,19 @@ from typing import Literal
 
 from teo.dialogue import Dialogue
 from teo.errors import InputError
-from teo.units import CJK
+from teo.units import CJK, as_read
 
 Reason = Literal["no-history", "empty", "reaction", "code", "keep-list", "too-long", "complete", "unsure", "runaway"]
 """Why an utterance is unchanged: by a rule, because it does not fit, or by what the model proposed."""
 
 _LONGEST_RULED = 4096
 """Longer utterances are not matched against patterns; nothing that long is a greeting or a link."""
-_LINK = re.compile(r"[a-z][a-z0-9+.-]*://\S+|www\.\S+|mailto:\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+_ADDRESS = rf"[^\s{CJK}，。？！；：、（）《》“”]+"
+_LINK = re.compile(
+    rf"[a-z][a-z0-9+.-]*://{_ADDRESS}|www\.{_ADDRESS}|mailto:{_ADDRESS}|[a-z0-9_.+-]+@[a-z0-9_-]+(?:\.[a-z0-9_-]+)+",
+    re.IGNORECASE,
+)
+"""A link or an address, which ends where Chinese text begins."""
 _CODE = re.compile(r"```.*```|`[^`]+`", re.DOTALL)
 
 
@@ -97,14 +102,14 @@ def read_keep_file(path: str | Path) -> list[str]:
 
 def reason_unchanged(dialogue: Dialogue, keep: KeepList = NOTHING) -> Reason | None:
     """Return the rule that leaves an utterance unchanged; None if the model is to be called."""
-    text = dialogue.utterance.strip()
+    text = as_read(dialogue.utterance).strip()
     if not text:
         return "empty"
     if not any(turn.strip() for turn in dialogue.history):
         return "no-history"
     if len(text) > _LONGEST_RULED:
         return None
-    if keep and text in keep:
+    if keep and (text in keep or dialogue.utterance in keep):
         return "keep-list"
     if _CODE.fullmatch(text) or all(map(_LINK.fullmatch, text.split())):
         return "code"

@@ -61,11 +61,17 @@ _END = re.compile(rf"(?:{_MARKS}(?:{_any_of(_END_PHRASES)})|\s+(?:please|pls|plz
 
 
 def find_core(utterance: str) -> tuple[int, int]:
-    """Return where an utterance without the polite words around it starts and ends."""
-    start, end = 0, len(utterance)
+    """Return where an utterance without the polite words and the white space around it starts and ends."""
+    start, end = outer = _trim(utterance, 0, len(utterance))
     while (front := _FRONT.match(utterance, start)) and front.end() < end:
         start = front.end()
     if found := _END.search(utterance, max(start, end - _TAIL)):
         end = found.start()
-    core = utterance[start:end]
-    return (0, len(utterance)) if not core.strip() or is_reaction(core) else (start, end)
+    start, end = _trim(utterance, start, end)
+    return outer if start == end or is_reaction(utterance[start:end]) else (start, end)
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where a part of a text starts and ends without the white space around it."""
+    part = text[start:end]
+    return (end, end) if not part.strip() else (end - len(part.lstrip()), start + len(part.rstrip()))
