@@ -57,7 +57,7 @@ def test_the_rewrite_is_made_of_the_users_own_string() -> None:
     assert result.operations == "[D] he [R] Ben Affleck [I] as Batman"
     assert result.confidence == pytest.approx(0.905, abs=0.001)
     assert generator.sources == [
-        (Marker.CLS, HISTORY[0], Marker.SEP, HISTORY[1], Marker.SEP, "It is he  who acted.", Marker.SEP)
+        (Marker.CLS, HISTORY[0], Marker.SEP, HISTORY[1], Marker.SEP, "It is he who acted.", Marker.SEP)
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teo.units import as_read, is_cjk, join_units, needs_space, scoring_units, split_units, unit_texts
+from teo.units import is_cjk, join_units, needs_space, scoring_units, split_units, unit_texts
 
 
 @pytest.mark.parametrize(
@@ -74,25 +74,3 @@ def test_needs_space(left: str, right: str, expected: bool, reason: str) -> None
 
 def test_is_cjk() -> None:
     assert [is_cjk(sign) for sign in "我カ한a1，"] == [True, True, True, False, False, False]
-
-
-@pytest.mark.parametrize(
-    ("text", "read", "reason"),
-    [
-        ("Who wrote Dune?", "Who wrote Dune?", "plain"),
-        ("a\u00a0b\u3000c\td\u2009e", "a b c d e", "white space"),
-        ("a\r\nb", "a \nb", "a line break stays"),
-        ("\ufeffa\u200bb\u202e", " a b ", "invisible marks"),
-        ("ＡＢｚ１２，！", "ABz12，！", "letters and digits, not marks"),
-        ("\ud800x", "\ufffdx", "half a character"),
-        ("👨\u200d👩 naïve é 周杰倫", "👨\u200d👩 naïve é 周杰倫", "joined pictures, accents, Chinese"),
-    ],
-)
-def test_odd_characters_are_read_as_others(text: str, read: str, reason: str) -> None:
-    assert as_read(text) == read, reason
-
-
-@given(st.text())
-def test_what_is_read_is_as_long(text: str) -> None:
-    assert len(as_read(text)) == len(text)
-    assert as_read(as_read(text)) == as_read(text)

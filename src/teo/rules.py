@@ -25,7 +25,8 @@ from typing import Literal
 
 from teo.dialogue import Dialogue
 from teo.errors import InputError
-from teo.units import CJK, as_read
+from teo.noise import as_read
+from teo.units import CJK
 
 Reason = Literal["no-history", "empty", "reaction", "code", "keep-list", "too-long", "complete", "unsure", "runaway"]
 """Why an utterance is unchanged: by a rule, because it does not fit, or by what the model proposed."""

@@ -41,13 +41,6 @@ _UNIT = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _IS_CJK = re.compile(f"[{CJK}]")
-_FULL_WIDTH = frozenset(map(chr, (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))))
-_TO_HALF_WIDTH = 0xFEE0
-_ODD = re.compile(
-    r"[^\S \n]|[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]|[\ud800-\udfff]"
-    rf"|[{''.join(sorted(_FULL_WIDTH))}]"
-)
-"""What a text is not read with: odd white space, invisible marks, full-width letters and digits, lone surrogates."""
 _OPENING = frozenset("([{<“‘«《「『【（〔〈$£€#@")
 _CLOSING = frozenset(")]}>”’»》」』】）〕〉.,;:!?%…，。；：！？、")
 
@@ -110,22 +103,6 @@ def join_units(units: list[str]) -> str:
     for unit in units:
         text += f" {unit}" if needs_space(text, unit) else unit
     return text
-
-
-def as_read(text: str) -> str:
-    """Return the text in characters that the models know; as many code points as before.
-
-    White space of any kind and invisible marks are spaces, except for line breaks; full-width letters and digits are
-    ordinary ones; a lone surrogate is the replacement character.
-    """
-    return text if text.isascii() and text.isprintable() else _ODD.sub(_read_odd, text)
-
-
-def _read_odd(found: re.Match[str]) -> str:
-    character = found[0]
-    if character in _FULL_WIDTH:
-        return chr(ord(character) - _TO_HALF_WIDTH)
-    return "\ufffd" if "\ud800" <= character <= "\udfff" else " "
 
 
 def replace_surrogates(text: str) -> str:
