@@ -123,10 +123,28 @@ def test_a_dropped_turn_is_counted_with_its_characters() -> None:
     assert truncation
 
 
-def test_a_turn_of_one_long_word_is_dropped() -> None:
-    dialogue = Dialogue(("a b", "x" * 90, "c"), "u", ("user", "assistant", "user", "user"))
+def test_a_turn_of_one_long_word_is_cut_between_characters() -> None:
+    dialogue = Dialogue(("a b", f" {'x' * 90}\n", "c"), "u", ("user", "assistant", "user", "user"))
     fitted, truncation = fit_history(dialogue, len, 40)
-    assert (fitted, truncation) == (Dialogue(("a b", "c"), "u", ("user", "user", "user")), Truncation(1, 90))
+    assert (fitted, truncation) == (Dialogue(("a b", "x" * 36, "c"), "u", dialogue.speakers), Truncation(0, 56))
+    assert fit_history(fitted, len, 40) == (fitted, Truncation()), "what fits once fits again"
+
+
+def test_a_turn_of_nothing_but_much_space_is_dropped() -> None:
+    fitted, truncation = fit_history(Dialogue(("a b", " " * 90), "u"), len, 40)
+    assert (fitted, truncation) == (Dialogue(("a b",), "u"), Truncation(1, 90))
+
+
+def test_of_a_very_long_word_only_a_part_is_measured() -> None:
+    measured: list[int] = []
+
+    def measure(text: str) -> int:
+        measured.append(len(text))
+        return len(text)
+
+    fitted, _ = fit_history(Dialogue(("x" * 10**7,), "u"), measure, 40)
+    assert fitted.history == ("x" * 40,)
+    assert max(size for size in measured if size < 10**7) < 1000, "to find the place of the cut"
 
 
 @pytest.mark.parametrize("room", range(48, 300, 7))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 
-from teo.errors import InputError
+from teo.errors import ConfigError, InputError
 
 _KINDS: dict[type, str] = {
     **{type(None): "nothing", bool: "true or false", int: "a number", float: "a number"},
@@ -31,6 +31,17 @@ def require_share(name: str, value: object) -> float:
     if not 0 <= number <= 1:
         raise InputError(f"{name}: expected 0 to 1, found {value}")
     return number
+
+
+def require_token_text(token: object) -> str:
+    """Return a bearer token; raises where a header cannot hold it, and never quotes it."""
+    if not isinstance(token, str):
+        raise ConfigError(f"token: expected a string, found {kind_of(token)}")
+    if not (token.isascii() and token.isprintable() and token.strip()):
+        raise ConfigError("token: expected visible ASCII characters, found none or others; a header must hold it")
+    if token != token.strip():
+        raise ConfigError("token: expected no space at either end, found one; a header cannot hold it")
+    return token
 
 
 def kind_of(value: object) -> str:

@@ -6,6 +6,7 @@ the tokenizer turns each into ids is what makes a user's literal "[SEP]" harmles
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -172,14 +173,17 @@ _LEAST_SHARE, _LONG_SHARE = 1 / 4, 1 / 2
 """Of the room: what a turn gets at least that is read in part, and from where on a turn makes way for older ones."""
 _LEAST_TOKENS = 12
 """Fewer tokens of a turn say nothing."""
+_CHARACTERS_PER_TOKEN = 8
+"""How much of a long word is looked at for each token of room: work is bounded, however long the word."""
 
 
 def fit_history(dialogue: Dialogue, measure: Callable[[str], int], room: int) -> tuple[Dialogue, Truncation]:
     """Return the dialogue with its history cut to `room` tokens, and what was left out.
 
     `measure` gives a turn's length in tokens, its separator included. Turns that are too long are read in part, head
-    and end, and leave the shorter ones whole; the oldest turns are dropped where the room is too small even so. The
-    last three are never dropped, whichever turn is long, unless there is hardly any room. The utterance is never cut.
+    and end, and leave the shorter ones whole; of a single word that is too long its head is read. The oldest turns are
+    dropped where the room is too small even so. The last three are never dropped, whichever turn is long, unless there
+    is hardly any room. The utterance is never cut.
     """
     least, long = max(int(room * _LEAST_SHARE), _LEAST_TOKENS), room * _LONG_SHARE
     lengths: list[int] = []  # of the latest turns, the last one first
@@ -196,14 +200,23 @@ def fit_history(dialogue: Dialogue, measure: Callable[[str], int], room: int) ->
     kept, dropped, unread = [], first, sum(map(len, dialogue.history[:first]))
     for number, turn in enumerate(dialogue.history[first:], start=first):
         excerpt, left_out = take_excerpt(turn, measure, longest)
+        if turn and not excerpt:  # not even a word of it fits
+            excerpt = _cut_word(turn.strip(), measure, longest)
+            left_out = len(turn) - len(excerpt)
         unread += left_out
         if excerpt or not turn:
             kept.append((number, excerpt))
-        else:  # a single word that is longer than the room
+        else:  # nothing but white space
             dropped += 1
     speakers = dialogue.speakers and (*(dialogue.speakers[number] for number, _ in kept), dialogue.speakers[-1])
     fitted = Dialogue(tuple(excerpt for _, excerpt in kept), dialogue.utterance, speakers)
     return fitted, Truncation(dropped, unread)
+
+
+def _cut_word(text: str, measure: Callable[[str], int], room: int) -> str:
+    """Return the longest beginning that fits, cut between characters."""
+    window = text[: room * _CHARACTERS_PER_TOKEN]
+    return window[: bisect_right(range(1, len(window) + 1), room, key=lambda length: measure(window[:length]))]
 
 
 def _longest_turn(lengths: Sequence[int], room: int) -> int:

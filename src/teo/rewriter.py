@@ -96,7 +96,7 @@ class Rewriter(BaseRewriter):
         dtype: Dtype = "float32",
         keep: Iterable[str] = (),
     ) -> Rewriter:
-        """Return the rewriter of a model: a folder, a hub id, or without a path the one that comes with the package.
+        """Return the rewriter of a model: a folder, hub:owner/name, or without a path the one of the package.
 
         `threads`: processor threads of a call, by default as many as there are, at most four. `variant`: the pipeline,
         by default the model's own. `runtime`: onnx, or torch for a trained folder that was not exported. `device` and

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -69,6 +72,32 @@ def test_the_log_quotes_no_user(caplog: pytest.LogCaptureFixture) -> None:
         fallback_of(TeoError("nobody there"))[0].rewrite(["tom came"], "is he here")
     said = [record.getMessage() for record in caplog.records if record.name == FallbackRewriter.__module__]
     assert [text.rpartition(": ")[2] for text in said] == ["ValueError", "nobody there"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["coroutine", "nothing", "object", "SimpleNamespace"])
+def test_an_answer_that_is_no_string_is_a_failure_of_its_dialogue_alone(
+    kind: str, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
+) -> None:
+    async def answer() -> str:
+        return "is tom here"
+
+    others: dict[str, Any] = {"nothing": None, "object": {}, "SimpleNamespace": SimpleNamespace(content="is tom here")}
+
+    def ask(dialogue: Dialogue) -> Any:
+        if dialogue.utterance == "is he here":
+            return "is tom here"
+        return answer() if kind == "coroutine" else others[kind]
+
+    rewriter = FallbackRewriter(local_of(), ask)
+    turns = [Dialogue(("tom came",), text) for text in ("is he here", "was he here")]
+    found, kept = rewriter.rewrite_many(turns)
+    gc.collect()
+    assert (found.rewrite, kept.rewrite, kept.reason) == ("is tom here", "was he here", "unsure")
+    assert (rewriter.asked, rewriter.failures, recwarn.list) == (2, 1, [])
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == FallbackRewriter.__module__]
+    assert "ask: expected a function that returns a string, found one that returned " in warning
+    assert warning.endswith(kind)
 
 
 def test_nothing_else_reaches_the_model() -> None:

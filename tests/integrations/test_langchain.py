@@ -43,6 +43,22 @@ def test_every_form_of_a_chat_history_is_read(rewriter: FakeRewriter, history: l
     assert found == "is Ada Lovelace here?"
 
 
+PARTS = AIMessage([{"type": "text", "text": "No, together with"}, {"type": "text", "text": "Pierre Curie."}])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"input": "When did he die?", "chat_history": [PARTS]},
+        {"messages": [PARTS, HumanMessage("When did he die?")]},
+    ],
+    ids=["a question and its history", "messages"],
+)
+def test_the_parts_of_a_message_are_joined_with_a_space(rewriter: FakeRewriter, given: dict[str, Any]) -> None:
+    RewriteQuery(rewriter).invoke(given)
+    assert rewriter.batches[0][0].history == ("No, together with Pierre Curie.",)
+
+
 @pytest.mark.parametrize("given", [{"input": "is he?"}, {"input": "is he?", "chat_history": []}])
 def test_without_a_history_the_question_stays(rewriter: FakeRewriter, given: dict[str, Any]) -> None:
     assert RewriteQuery(rewriter).invoke(given) == "is he?"
@@ -84,6 +100,56 @@ def test_a_batch_is_one_call_of_the_model_in_order(rewriter: FakeRewriter) -> No
     assert asyncio.run(runnable.abatch(inputs)) == expected
     assert [len(batch) for batch in rewriter.batches] == [5, 5]
     assert runnable.batch([]) == []
+
+
+GOOD = {"input": "is he?", "chat_history": HISTORY}
+BAD = {"question": "is he?"}
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_of_a_batch_only_a_bad_input_has_an_exception(rewriter: FakeRewriter, awaited: bool) -> None:
+    runnable, collector = RewriteQuery(rewriter), RunCollectorCallbackHandler()
+    settings: dict[str, Any] = {"config": {"callbacks": [collector]}, "return_exceptions": True}
+    inputs = [GOOD, BAD, {"input": "x", "chat_history": [3]}, GOOD]
+    found = asyncio.run(runnable.abatch(inputs, **settings)) if awaited else runnable.batch(inputs, **settings)
+    assert found[::3] == ["is Ada Lovelace?"] * 2
+    assert [type(each) for each in found[1:3]] == [InputError] * 2
+    assert "found the keys question" in str(found[1])
+    assert [len(batch) for batch in rewriter.batches] == [2], "one call of the model, for the good ones"
+    assert [run.error is None for run in collector.traced_runs] == [True, False, False, True]
+    with pytest.raises(InputError, match="found the keys question"):
+        runnable.batch(inputs)
+    assert len(rewriter.batches) == 1
+
+
+def test_a_batch_of_bad_inputs_calls_no_model(rewriter: FakeRewriter) -> None:
+    (found,) = RewriteQuery(rewriter).batch([BAD], return_exceptions=True)
+    assert isinstance(found, InputError)
+    assert rewriter.batches == []
+
+
+def test_what_the_rewriter_refuses_or_fails_at_has_its_exception_in_its_place(rewriter: FakeRewriter) -> None:
+    seen: list[str] = []
+    runnable = RewriteQuery(rewriter, on_error="raise", on_rewrite=lambda _, result: seen.append(result.rewrite))
+    refusal = InputError("history: too long")
+    rewriter.try_many = lambda asked, **_: [*FakeRewriter().try_many(asked[:1]), refusal]  # type: ignore[method-assign]
+    found = runnable.batch([GOOD, BAD, GOOD], return_exceptions=True)
+    assert (found[0], found[2], seen) == ("is Ada Lovelace?", refusal, ["is Ada Lovelace?"])
+    assert "found the keys question" in str(found[1])
+    explode = {"input": "he may explode", "chat_history": HISTORY}
+    down, bad = RewriteQuery(FakeRewriter(), on_error="raise").batch([explode, BAD], return_exceptions=True)
+    assert (type(down), type(bad)) == (RuntimeError, InputError)
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_retriever_searches_for_the_good_inputs_of_a_batch(rewriter: FakeRewriter, awaited: bool) -> None:
+    retriever = rewriting_retriever(RunnableLambda(lambda query: [Document(query)]), rewriter)
+    inputs, documents = [BAD, GOOD], [Document("is Ada Lovelace?")]
+    if awaited:
+        bad, found = asyncio.run(retriever.abatch(inputs, return_exceptions=True))
+    else:
+        bad, found = retriever.batch(inputs, return_exceptions=True)
+    assert (type(bad), found) == (InputError, documents)
 
 
 def test_it_runs_without_blocking_the_event_loop(rewriter: FakeRewriter) -> None:

@@ -65,10 +65,20 @@ class AdaptedRewriter:
             if isinstance(answer, TeoError):
                 raise answer
             results.append(answer)
-        if self._on_rewrite is not None:
-            for dialogue, result in zip(dialogues, results, strict=True):
-                self._on_rewrite(dialogue, result)
+        self._show(dialogues, results)
         return results
+
+    def try_all(self, dialogues: Sequence[Dialogue]) -> list[Rewrite | TeoError]:
+        """Return what `rewrite_all` does, with an error in the place of each dialogue that cannot be rewritten."""
+        answers = self._guard.answer(dialogues, self._ask)
+        self._show(dialogues, answers)
+        return answers
+
+    def _show(self, dialogues: Sequence[Dialogue], answers: Sequence[Rewrite | TeoError]) -> None:
+        if self._on_rewrite is not None:
+            for dialogue, answer in zip(dialogues, answers, strict=True):
+                if isinstance(answer, Rewrite):
+                    self._on_rewrite(dialogue, answer)
 
     def _ask(self, dialogues: Sequence[Dialogue]) -> list[Rewrite | TeoError]:
         return self._rewriter.try_many(dialogues, **self._options)
@@ -80,24 +90,24 @@ def read_conversation(
     *,
     field: str,
     message_type: type[Any],
-    read_message: Callable[[Any], tuple[str, str]],
+    read_message: Callable[[Any], tuple[str, object]],
 ) -> Dialogue:
     """Return the dialogue of a framework's messages, or of strings, and the utterance after them.
 
-    `read_message` gives the role and the text of a message; which roles speak is `Dialogue`'s to know.
+    `read_message` gives the role and the content of a message; which roles speak is `Dialogue`'s to know.
     """
     if isinstance(history, str) or not isinstance(history, Sequence):
         raise InputError(f"{field}: expected a list of messages, found a {type(history).__name__}")
     if all(isinstance(turn, str) for turn in history):
         return Dialogue.from_turns(history, utterance)
-    messages = []
+    messages: list[dict[str, object]] = []
     for index, turn in enumerate(history):
         if isinstance(turn, message_type):
-            role, text = read_message(turn)
+            role, content = read_message(turn)
         elif isinstance(turn, str):
-            role, text = "user", turn
+            role, content = "user", turn
         else:
             name = message_type.__name__
             raise InputError(f"{field}[{index}]: expected a {name} or a string, found a {type(turn).__name__}")
-        messages.append({"role": role, "content": text})
+        messages.append({"role": role, "content": content})
     return Dialogue.from_messages([*messages, {"role": "user", "content": utterance}])

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from teo.alignment import derive_edits
-from teo.arguments import require_integer
+from teo.arguments import kind_of, require_integer
 from teo.decision import Prefer, own_edits
 from teo.dialogue import Dialogue
 from teo.edits import format_operations
-from teo.errors import TeoError
+from teo.errors import InputError, TeoError
 from teo.interface import BaseRewriter, DialogueLike
 from teo.layouts import TruncationRule
 from teo.result import Rewrite
@@ -68,12 +69,21 @@ class FallbackRewriter(BaseRewriter):
     def _try(self, dialogue: Dialogue) -> str | None:
         """Return the language model's answer; None if there is none because of an error."""
         try:
-            return self._ask(dialogue)
+            return _require_answer(self._ask(dialogue))
         except Exception as error:
             # The message of an error that is not ours may quote a user.
             reason = str(error) if isinstance(error, TeoError) else type(error).__name__
             _logger.warning("the fallback failed, the utterance is left unchanged: %s", reason)
             return None
+
+
+def _require_answer(answer: object) -> str:
+    """Return what a language model was asked for; raises if it is no string."""
+    if isinstance(answer, str):
+        return answer
+    if inspect.iscoroutine(answer):
+        answer.close()  # nobody awaits it
+    raise InputError(f"ask: expected a function that returns a string, found one that returned {kind_of(answer)}")
 
 
 def _taken_over(record: Rewrite, dialogue: Dialogue, rewrite: str) -> Rewrite:

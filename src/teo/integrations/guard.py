@@ -52,7 +52,7 @@ class Guard:
         """
         if on_error not in get_args(OnError):
             raise InputError(f"on_error: expected 'keep' or 'raise', found {on_error!r}")
-        if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        if timeout is not None and not _is_duration(timeout):
             raise InputError(f"timeout: expected seconds above 0, or None for no limit, found {timeout!r}")
         self._caller, self._on_error, self._timeout = caller, on_error, timeout
         self._catches, self._slow = catches, slow
@@ -122,6 +122,13 @@ class Guard:
         reason = str(error) if isinstance(error, TeoError) else type(error).__name__
         what = "the utterance is" if utterances == 1 else f"{utterances} utterances are"
         _logger.warning("%s: %s left unchanged, the rewriter failed: %s", self._caller, what, reason)
+
+
+def _is_duration(seconds: object) -> bool:
+    """Tell whether a thread can be waited for that long."""
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        return False
+    return 0 < seconds <= threading.TIMEOUT_MAX
 
 
 def _kept(dialogue: Dialogue) -> Rewrite:

@@ -46,7 +46,7 @@ class QueryRewriter:
         rewriter: AnyRewriter | None = None,
         on_rewrite: OnRewrite | None = None,
     ) -> None:
-        """Take a model folder or hub id (by default the embedded model), or the `url` of a running `teo serve`.
+        """Take a model folder or hub:owner/name (by default the embedded model), or the `url` of a running `teo serve`.
 
         When the rewriter fails or takes longer than `timeout` seconds, the question stays unchanged;
         `on_error="raise"` raises instead. Since the question goes to a retriever, `prefer` is "search" unless it or

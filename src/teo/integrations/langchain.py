@@ -12,9 +12,10 @@ from typing import Any
 
 from teo.decision import Prefer
 from teo.dialogue import Dialogue
-from teo.errors import InputError, MissingExtraError
+from teo.errors import InputError, MissingExtraError, TeoError
 from teo.integrations.conversation import AdaptedRewriter, AnyRewriter, OnRewrite, read_conversation
 from teo.integrations.guard import OnError
+from teo.result import Rewrite
 
 try:
     from langchain_core.documents import Document
@@ -74,11 +75,15 @@ class RewriteQuery(Runnable[Any, str]):
         return_exceptions: bool = False,
         **_: Any,
     ) -> list[str]:
-        """Return the rewritten questions, in order, from one call of the model."""
+        """Return the rewritten questions, in order, from one call of the model.
+
+        With `return_exceptions` an input that cannot be rewritten has its exception in its place.
+        """
         if not inputs:
             return []
+        rewrite = self._try_rewrite if return_exceptions else self._rewrite
         return self._batch_with_config(
-            lambda values: list[Exception | str](self._rewrite(values)),
+            lambda values: list[Exception | str](rewrite(values)),
             inputs,
             config,
             return_exceptions=return_exceptions,
@@ -99,6 +104,23 @@ class RewriteQuery(Runnable[Any, str]):
     def _rewrite(self, inputs: Sequence[Any]) -> list[str]:
         dialogues = [read_input(value, *self._keys) for value in inputs]
         return [result.rewrite for result in self._rewriter.rewrite_all(dialogues)]
+
+    def _try_rewrite(self, inputs: Sequence[Any]) -> list[Exception | str]:
+        """Return what `_rewrite` does, with an exception in the place of each input that cannot be rewritten."""
+        read = [self._try_read(value) for value in inputs]
+        dialogues = [each for each in read if isinstance(each, Dialogue)]
+        try:
+            answers: list[Rewrite | TeoError] = self._rewriter.try_all(dialogues) if dialogues else []
+        except Exception as error:
+            return [error if isinstance(each, Dialogue) else each for each in read]
+        found = iter([each.rewrite if isinstance(each, Rewrite) else each for each in answers])
+        return [next(found) if isinstance(each, Dialogue) else each for each in read]
+
+    def _try_read(self, value: object) -> Dialogue | Exception:
+        try:
+            return read_input(value, *self._keys)
+        except Exception as error:
+            return error
 
 
 def rewriting_retriever(
@@ -129,7 +151,7 @@ def read_input(value: object, input_key: str, history_key: str, messages_key: st
         value[input_key],
         field=history_key,
         message_type=BaseMessage,
-        read_message=lambda message: (_role(message), str(message.text)),
+        read_message=lambda message: (_role(message), message.content),
     )
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
-from teo.decision import Prefer
+from teo.arguments import describe, require_integer, require_token_text
+from teo.decision import Prefer, choose_threshold
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
 from teo.integrations.guard import Guard, OnError
-from teo.integrations.wire import Connection, RefusedError, RemoteError, read_item
+from teo.integrations.wire import Connection, RefusedError, RemoteError, encode_body, read_item, require_url
 from teo.interface import BaseRewriter, DialogueLike
 from teo.layouts import TruncationRule
 from teo.result import Rewrite
+
+_MOST_BYTES = (1 << 20) - (1 << 10)
+"""What the dialogues of one request may take: `teo serve` takes a MiB, options included.
+
+A server may refuse a larger body before it has read it: the connection then ends, and nothing tells why.
+"""
 
 
 class RemoteRewriter(BaseRewriter):
@@ -24,20 +31,20 @@ class RemoteRewriter(BaseRewriter):
         url: str,
         *,
         token: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = 30.0,
         retries: int = 3,
         on_error: OnError = "raise",
     ) -> None:
         """Take the server's address, such as http://127.0.0.1:8000.
 
-        `timeout`: the seconds that a request may take, its retries included. A busy server is tried again `retries`
-        times, and once if its connection ends before the answer. `on_error="keep"`: when the server is down or slow,
-        utterances come back unchanged.
+        `timeout`: the seconds that a request may take, its retries included; None is no limit. A busy server is tried
+        again `retries` times, and once if its connection ends before the answer. `on_error="keep"`: when the server is
+        down or slow, utterances come back unchanged.
         """
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            raise InputError(f"url: expected http:// or https://, found '{url}'")
-        self._url = url.rstrip("/")
-        self._connection = Connection(self._url, token, timeout, retries)
+        self._url = require_url(url)
+        if token not in (None, ""):
+            require_token_text(token)
+        self._connection = Connection(self._url, token, timeout, require_integer("retries", retries, 0))
         self._guard = Guard(
             "teo.integrations.remote.RemoteRewriter",
             on_error,
@@ -82,16 +89,10 @@ class RemoteRewriter(BaseRewriter):
         n_best: int = 1,
     ) -> list[Rewrite | TeoError]:
         """Return the rewrite of each dialogue, or its error."""
-        if batch_size < 1:
-            raise InputError(f"batch_size: expected at least 1, found {batch_size}")
-        # Only what differs from the server's own defaults is sent.
-        settings = {
-            "prefer": (prefer, None),
-            "min_confidence": (min_confidence, None),
-            "truncation": (truncation, "oldest"),
-            "n_best": (n_best, 1),
-        }
-        options = {name: value for name, (value, default) in settings.items() if value != default}
+        options = _options(prefer, min_confidence, truncation, n_best)
+        require_integer("batch_size", batch_size, 1)
+        if isinstance(dialogues, str | Mapping) or not isinstance(dialogues, Iterable):
+            raise InputError(f"dialogues: expected a list of dialogues, found {describe(dialogues)}")
         results: list[Rewrite | TeoError] = []
         sent: list[tuple[int, Dialogue]] = []
         for number, row in enumerate(dialogues):
@@ -102,8 +103,7 @@ class RemoteRewriter(BaseRewriter):
             else:
                 results.append(Rewrite(dialogue.utterance))
                 sent.append((number, dialogue))
-        for start in range(0, len(sent), batch_size):
-            part = sent[start : start + batch_size]
+        for part in _requests(sent, batch_size):
             answers = self._guard.answer([dialogue for _, dialogue in part], partial(self._ask, options=options))
             for (number, _), answer in zip(part, answers, strict=True):
                 results[number] = answer
@@ -131,6 +131,37 @@ class RemoteRewriter(BaseRewriter):
         if key not in state:
             raise RemoteError(f"{self._url}/health: expected '{key}' in the answer, found none; is the server older?")
         return state[key]
+
+
+def _options(
+    prefer: Prefer | None, min_confidence: float | None, truncation: TruncationRule, n_best: int
+) -> dict[str, Any]:
+    """Return the settings of a call that differ from the server's own defaults; raises where no server takes one."""
+    threshold = choose_threshold(min_confidence, prefer)
+    if truncation not in get_args(TruncationRule):
+        raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
+    settings = {
+        "prefer": (prefer, None),
+        "min_confidence": (None if min_confidence is None else threshold, None),
+        "truncation": (truncation, "oldest"),
+        "n_best": (require_integer("n_best", n_best, 1), 1),  # how many at most is the server's to say
+    }
+    return {name: value for name, (value, default) in settings.items() if value != default}
+
+
+def _requests(sent: Iterable[tuple[int, Dialogue]], most: int) -> Iterator[list[tuple[int, Dialogue]]]:
+    """Yield the dialogues of each request, with their positions: at most so many, and alone if one is too large."""
+    part: list[tuple[int, Dialogue]] = []
+    room = _MOST_BYTES
+    for position, dialogue in sent:
+        size = len(encode_body(_item(dialogue))) + len(", ")
+        if part and (len(part) == most or size > room):
+            yield part
+            part, room = [], _MOST_BYTES
+        part.append((position, dialogue))
+        room -= size
+    if part:
+        yield part
 
 
 def _item(dialogue: Dialogue) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,12 +27,15 @@ class RemoteError(TeoError):
 
 
 class RefusedError(InputError):
-    """A server refused a request for what is in it."""
+    """A server refused a request, or one of its dialogues, for what is in it."""
 
     def __init__(self, detail: str, status: int) -> None:
         """Take the server's sentence and its status."""
         super().__init__(detail)
         self.status = status
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.status)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -49,8 +54,8 @@ class Connection:
 
     url: str
     token: str | None = field(repr=False)
-    timeout: float
-    """Seconds that a request may take, with its retries."""
+    timeout: float | None
+    """Seconds that a request may take, with its retries; None: no limit."""
     retries: int
     """How often a busy server is tried again."""
 
@@ -60,17 +65,18 @@ class Connection:
         A busy server is tried again, and once a connection that ended before the answer: rewriting a dialogue again
         gives the same record.
         """
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else encode_body(body)
         headers = {"Content-Type": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url + path, data, headers)
-        end, busy, was_reset = time.monotonic() + self.timeout, 0, False
+        end = math.inf if self.timeout is None else time.monotonic() + self.timeout
+        busy, was_reset = 0, False
         while True:
+            left = None if self.timeout is None else max(0.001, end - time.monotonic())
             try:
-                with _OPENER.open(request, timeout=max(0.001, end - time.monotonic())) as response:
-                    answer = json.load(response)
-                    return answer if isinstance(answer, dict) else {}
+                with _OPENER.open(request, timeout=left) as response:
+                    return _read_answer(response.read(), request.full_url)
             except urllib.error.HTTPError as error:
                 with error:
                     pause = min(2**busy * 0.25, 5)
@@ -78,12 +84,46 @@ class Connection:
                         raise _refusal(error) from None
                 busy += 1
                 time.sleep(pause)
-            except (OSError, ValueError, http.client.HTTPException) as error:
+            except (OSError, http.client.HTTPException) as error:
                 if was_reset or not _is_reset(error):
                     raise RemoteError(
                         f"{request.full_url}: the server cannot be reached ({error}); is teo serve running?"
                     ) from error
                 was_reset = True
+            except ValueError:  # its text may quote the headers, the token among them
+                raise RemoteError(
+                    f"{request.full_url}: expected an address and a token of which a request can be made, found others"
+                ) from None
+
+
+def require_url(url: object) -> str:
+    """Return a server's address without a slash at its end; raises where no request can be made to it."""
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise InputError(f"url: expected http:// or https://, found '{url}'")
+    if "@" in url.split("/")[2]:
+        raise InputError("url: expected no name and password before the host, found some; pass token instead")
+    try:
+        parts = urllib.parse.urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half an IPv6 address, or a port that is no number
+        usable = False
+    if not usable or not url.isascii() or not url.isprintable() or any(mark in url for mark in " ?#"):
+        raise InputError(f"url: expected a server's address such as http://127.0.0.1:8000, found {url!r}")
+    return url.rstrip("/")
+
+
+def encode_body(body: Mapping[str, Any]) -> bytes:
+    """Return a request's body: JSON in UTF-8, which has no form of a lone surrogate but JSON's own escape."""
+    return json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace")
+
+
+def _read_answer(answer: bytes, url: str) -> dict[str, Any]:
+    """Return the object that an answer holds; an empty one if it holds another value."""
+    try:
+        value = json.loads(answer)
+    except ValueError:
+        raise RemoteError(f"{url}: expected JSON in the answer, found something else; is it a teo serve?") from None
+    return value if isinstance(value, dict) else {}
 
 
 def _is_reset(error: Exception) -> bool:
@@ -97,7 +137,7 @@ def read_item(record: Mapping[str, Any]) -> Rewrite | TeoError:
     if "error" not in record:
         return read_record(record)
     try:
-        return InputError(str(record["error"]["message"]))
+        return RefusedError(str(record["error"]["message"]), record["error"].get("status", 422))
     except (KeyError, TypeError) as error:
         raise RemoteError(f"expected an item's error, found one without {error}") from None
 
