@@ -91,6 +91,10 @@ def test_what_was_not_read_is_stated_or_refused_as_asked(ask: Ask) -> None:
     assert refused.json()["items"][1]["error"]["message"] == "history: expected a dialogue of at most 50 turns"
     alone = ask("POST", "/v1/rewrite", json=long | {"truncation": "error"})
     assert (alone.status_code, alone.json()["errors"][0]["field"]) == (422, "history")
+    chat = {"messages": messages(*long["history"], long["utterance"]), "truncation": "error"}
+    assert ask("POST", "/v1/rewrite", json=chat).json()["errors"] == [
+        {"field": "messages", "message": "expected a dialogue of at most 50 turns"}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -244,6 +248,12 @@ BAD_ITEMS: list[tuple[Any, str, str]] = [
         "items[1].id",
         "id: expected a string or an integer, found a number",
     ),
+    (
+        BATMAN | {"n_best": 2},
+        "items[1].n_best",
+        "n_best: expected beside items, for all of them; found in one of them",
+    ),
+    (BATMAN | {"mood": 1}, "items[1].mood", "mood: unknown field; expected history and utterance, or messages; and id"),
     (7, "items[1]", "expected an object, found a number"),
     (
         {str(key): key for key in range(200)},
@@ -269,9 +279,13 @@ def test_a_bad_item_keeps_its_id_and_the_limits_are_each_items_own(ask: Ask) -> 
         {"history": [], "utterance": "ok"},
         {"id": "b", "history": ["123456"], "utterance": "12345"},
         {"id": 3, "history": [], "utterance": 3},
+        {"id": True, "history": [], "utterance": 3},
     ]
-    good, long, bad = ask("POST", "/v1/rewrite", server={"max_characters": 10}, json={"items": items}).json()["items"]
+    good, long, bad, unnamed = ask("POST", "/v1/rewrite", server={"max_characters": 10}, json={"items": items}).json()[
+        "items"
+    ]
     assert (good["rewrite"], long["id"], bad["id"]) == ("ok", "b", 3)
+    assert "id" not in unnamed, "what cannot be an id is none"
     assert (long["error"]["status"], long["error"]["field"]) == (413, "items[1].history")
     assert long["error"]["message"] == (
         "history: expected a dialogue of at most 10 characters, found 11; send the latest turns"
@@ -359,12 +373,32 @@ def test_a_failure_of_the_model_is_a_problem_without_its_words(ask: Ask) -> None
             "history: expected a dialogue of at most 10 characters, found 11; send the latest turns",
         ),
         (
+            {"max_characters": 10},
+            {"history": ["1"], "utterance": "12345678901"},
+            "utterance: expected at most 10 characters, found 11; shorten it",
+        ),
+        (
+            {"max_turns": 3},
+            {"messages": messages(*"aaaab")},
+            "messages: expected a history of at most 3 turns, found 4; send the latest",
+        ),
+        (
+            {"max_characters": 10},
+            {"messages": messages("123", "123", "12345")},
+            "messages: expected a dialogue of at most 10 characters, found 11; send the latest turns",
+        ),
+        (
+            {"max_characters": 10},
+            {"messages": messages("12345678901")},
+            "messages: expected a last message of at most 10 characters, found 11; shorten it",
+        ),
+        (
             {"max_body": 100},
             {"utterance": "x" * 200},
             "body: expected at most 100 bytes, found 217; send fewer dialogues at once",
         ),
     ],
-    ids=["items", "turns", "characters", "body"],
+    ids=["items", "turns", "characters", "utterance", "messages", "messages' text", "last message", "body"],
 )
 def test_over_a_limit_is_413_and_says_which(
     ask: Ask, settings: dict[str, int], body: dict[str, Any], detail: str
@@ -372,6 +406,7 @@ def test_over_a_limit_is_413_and_says_which(
     answer = ask("POST", "/v1/rewrite", server=settings, content=json.dumps(body).encode(), headers=JSON)
     assert (answer.status_code, answer.json()["type"]) == (413, "urn:teo:problem:too-large")
     assert answer.json()["detail"] == detail
+    assert answer.json()["errors"][0]["field"] == detail.partition(":")[0]
 
 
 def test_at_the_limits_is_still_answered(ask: Ask) -> None:

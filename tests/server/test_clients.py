@@ -14,6 +14,7 @@ from teo.dialogue import Dialogue
 from teo.errors import InputError
 from teo.server.app import create_app
 from teo.server.chat import measure_usage
+from teo.server.schemas import ChatRequest
 from teo.server.settings import ServerSettings
 
 Ask = Callable[..., httpx.Response]
@@ -175,6 +176,86 @@ def test_the_official_client_lists_models_and_reads_choices(live_server: Callabl
         assert answer.usage.total_tokens == 14
 
 
+def test_a_client_of_the_chat_protocol_says_when_to_rewrite(ask: Ask) -> None:
+    long = [{"role": "user", "content": "I met Ada Lovelace."}] * 60 + [{"role": "user", "content": "maybe he did"}]
+    body = {"messages": long, "prefer": "search", "truncation": "oldest"}
+    assert ask("POST", CHAT, json=body).json()["teo"]["truncated"]["turns"] == 10
+    refused = ask("POST", CHAT, json=body | {"truncation": "error"})
+    assert refused.status_code == 422
+    assert refused.json()["error"]["message"] == "messages: expected a dialogue of at most 50 turns"
+    assert ask("POST", CHAT, json=body | {"truncation": "x"}).json()["error"]["param"] == "truncation"
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("n_best", "n"),
+        ("min_confidense", "min_confidence"),
+        ("minConfidence", "min_confidence"),
+        ("perfer", "prefer"),
+        ("trunctation", "truncation"),
+    ],
+)
+def test_a_setting_of_another_name_is_refused_in_a_chat(ask: Ask, key: str, expected: str) -> None:
+    answer = ask("POST", CHAT, json={"messages": MESSAGES, key: None})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == f"{key}: unknown field; expected {expected}"
+    assert answer.json()["error"]["param"] == key
+
+
+def test_every_setting_of_the_chat_protocol_is_accepted() -> None:
+    pytest.importorskip("openai", reason="the openai library is not installed")
+    from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+
+    others = CompletionCreateParamsBase.__annotations__.keys() - ChatRequest.model_fields.keys()
+    assert len(others) > 20
+    assert ChatRequest(messages=MESSAGES, **dict.fromkeys(others)).misspelt is None
+
+
+def test_a_pipeline_that_has_one_rewrite_only_says_so_of_n(ask: Ask, rewriter: FakeRewriter) -> None:
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise InputError("n_best: expected a variant that writes one text (fast), found 'teo'")
+
+    rewriter.try_many = refuse  # type: ignore[method-assign]
+    problem = ask("POST", CHAT, json={"messages": MESSAGES, "n": 2}).json()
+    assert problem["detail"] == "n: expected a variant that writes one text (fast), found 'teo'"
+    assert problem["errors"][0]["field"] == problem["error"]["param"] == "n"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/models", 401),
+        ("POST", "/v1/chat/completions", 401),
+        ("GET", "/v1/models/gpt", 404),
+        ("POST", "/chat/completions", 404),
+        ("POST", "/v1/embeddings", 404),
+    ],
+)
+def test_a_problem_anywhere_has_the_form_that_chat_clients_read(ask: Ask, method: str, path: str, status: int) -> None:
+    headers = {} if status == 401 else {"authorization": "Bearer secret"}
+    answer = ask(method, path, server={"token": "secret"}, json={}, headers=headers)
+    problem = answer.json()
+    assert answer.status_code == status
+    assert problem["error"] == {
+        "message": problem["detail"],
+        "type": "unauthorized" if status == 401 else "not-found",
+        "param": "Authorization" if status == 401 else None,
+        "code": "unauthorized" if status == 401 else "not-found",
+    }
+
+
+def test_the_official_client_says_why_it_was_refused(live_server: Callable[..., Any]) -> None:
+    openai = pytest.importorskip("openai", reason="the openai library is not installed")
+    with live_server(token="secret") as url:
+        with pytest.raises(openai.AuthenticationError) as caught:
+            openai.OpenAI(base_url=f"{url}/v1", api_key="wrong").models.list()
+        assert caught.value.code == "unauthorized"
+        with pytest.raises(openai.NotFoundError) as missing:
+            openai.OpenAI(base_url=url, api_key="secret").models.list()
+        assert missing.value.body["message"] == "/models: no such address; see /openapi.json"
+
+
 # ---- other origins ----
 
 
@@ -182,7 +263,7 @@ def preflight(ask: Ask, **server: Any) -> httpx.Response:
     headers = {
         "origin": ORIGIN,
         "access-control-request-method": "POST",
-        "access-control-request-headers": "authorization,content-type",
+        "access-control-request-headers": "authorization,content-type,x-stainless-os,traceparent",
     }
     return ask("OPTIONS", "/v1/rewrite", server=server, headers=headers)
 
@@ -198,7 +279,8 @@ def test_a_page_elsewhere_may_ask_with_a_token_and_read_why_it_was_refused(ask: 
     server = {"cors_origins": (ORIGIN,), "token": "secret"}
     asked = preflight(ask, **server)
     assert asked.status_code == 200, "the browser asks before it sends the token"
-    assert "authorization" in asked.headers["access-control-allow-headers"].lower()
+    allowed = asked.headers["access-control-allow-headers"].lower().split(",")
+    assert {"authorization", "x-stainless-os", "traceparent"} <= set(allowed), "what clients and tracers add, too"
     assert "access-control-allow-credentials" not in asked.headers
     refused = ask("POST", "/v1/rewrite", server=server, json=ADA, headers={"origin": ORIGIN})
     assert refused.status_code == 401

@@ -166,7 +166,7 @@ def test_nonsense_after_an_answer_ends_the_connection_without_a_traceback(proces
         assert ends(caller)
         assert is_up(url)
         events = {line["event"] for line in process.read_log()}  # each line is JSON
-        assert events == {"request", "Invalid HTTP request received."}
+        assert events == {"serving", "request", "Invalid HTTP request received."}
 
 
 # ---- workers ----
@@ -259,6 +259,18 @@ def test_a_worker_that_stops_answering_is_killed_but_one_that_starts_slowly_is_n
     started[0].answers = False
     assert until(lambda: pool.keep_subprocess_alive() or len(started) == 2)
     assert started[0].killed
+
+
+def test_a_worker_that_ends_because_the_server_stops_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool, started = fake_pool(monkeypatch, failures=0)
+    monkeypatch.setattr("teo.server.supervisor.LOGGER.propagate", True)
+    pool.init_processes()
+    pool.handle_term()
+    started[0].alive = False  # a signal to the whole group of processes reaches it too
+    pool.keep_subprocess_alive()
+    assert (len(started), caplog.messages) == (1, [])
 
 
 def fake_pool(monkeypatch: pytest.MonkeyPatch, *, failures: int, hung_after: float = 60.0) -> tuple[Any, list[Any]]:

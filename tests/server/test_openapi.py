@@ -53,6 +53,27 @@ def test_every_reference_in_it_leads_somewhere() -> None:
         assert place["title"]
 
 
+def test_a_message_needs_a_role_or_a_type() -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    whole = description()
+    schema = whole["components"]["schemas"]["Message"] | {"components": whole["components"]}
+    for message, accepted in [
+        ({"role": "user", "content": "x"}, True),
+        ({"type": "human", "content": "x"}, True),
+        ({"role": None, "type": "human", "content": "x"}, True),
+        ({"role": None, "content": "x"}, False),
+        ({"content": "x"}, False),
+        ({"role": None, "type": None, "content": "x"}, False),
+    ]:
+        assert jsonschema.Draft202012Validator(schema).is_valid(message) is accepted, message
+
+
+def test_every_address_lists_what_the_server_may_answer() -> None:
+    paths = description()["paths"]
+    assert "503" in paths["/health"]["get"]["responses"]
+    assert all("421" in one["responses"] for operations in paths.values() for one in operations.values())
+
+
 @pytest.mark.slow
 def test_made_up_requests_never_fail_on_the_server(live_server: Callable[..., Any]) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")

@@ -161,6 +161,16 @@ def test_an_edit_explains_itself(open_page: Callable[..., Any], reach: str) -> N
     assert page.locator(".turn.source").count() == 0
 
 
+def test_blank_turns_count_in_the_number_of_the_turn_that_says_it(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    write(page, "", "I met Ada Lovelace.", "is he here?")
+    page.click("#rewrite")
+    page.locator("#text .edit").first.hover()
+    page.wait_for_selector("#tip:not([hidden])")
+    assert page.text_content("#tip").endswith("\nTurn 2 says it.")
+    assert page.locator(".turn.source textarea").input_value() == "I met Ada Lovelace."
+
+
 def test_hostile_text_stays_text(open_page: Callable[..., Any]) -> None:
     page = open_page()
     write(page, "I met Ada Lovelace <b>there</b>.", HOSTILE)
@@ -243,6 +253,40 @@ def test_a_token_is_asked_for_kept_on_reload_and_the_metrics_are_not_offered(ope
     page.click('[data-sample="curie"]')
     page.wait_for_selector("#answer:not([hidden])")
     assert page.evaluate("JSON.stringify(localStorage)").find("secret") == -1, "it goes with the tab"
+
+
+def test_a_token_that_no_header_can_hold_is_a_wrong_one(open_page: Callable[..., Any]) -> None:
+    page = open_page(token="secret")
+    page.fill("#token", "пароль")
+    page.click('[data-sample="curie"]')
+    page.wait_for_selector("text=The server does not accept this access token.")
+    page.goto(page.url + "docs")
+    page.wait_for_selector("#operations section")
+    first = page.locator("#operations section").first
+    first.locator("button").click()
+    first.locator(".status:has-text('The server does not accept this access token.')").wait_for()
+
+
+def test_a_server_that_was_not_well_when_the_page_loaded_is_asked_again(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.route("**/health", lambda route: route.fulfill(status=503, json={"detail": "the model has not answered"}))
+    page.reload()
+    page.wait_for_selector("[data-sample]")
+    page.click('[data-sample="curie"]')
+    page.wait_for_selector("#text ins")
+    assert page.inner_text("#served") == ""
+    page.unroute("**/health")
+    page.click("#rewrite")
+    page.wait_for_selector("#served:has-text('Model fake, pipeline rule')")
+    page.locator("#threshold-used:has-text('the threshold was 0.50')").wait_for()
+
+
+def test_the_page_of_the_api_loads_while_the_server_is_not_well(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    page.route("**/health", lambda route: route.fulfill(status=503, json={"detail": "the model has not answered"}))
+    page.goto(page.url + "docs")
+    page.wait_for_selector("#operations section")
+    assert page.inner_text("#served") == ""
 
 
 def test_the_metrics_link_works_where_it_is_shown(open_page: Callable[..., Any]) -> None:

@@ -53,7 +53,7 @@ def test_limits_are_listed_with_their_defaults() -> None:
 def test_limits_without_an_option_are_those_of_the_server() -> None:
     limits, scale = ServerSettings(), (DOCS / "scale.md").read_text(encoding="utf-8")
     for text in (
-        f"may have {LONGEST_HEAD // 1024} KB",
+        f"may have {LONGEST_HEAD // 1024} KB. The answer to a longer one is 400, unless the head arrives in one piece",
         f"must arrive within {limits.head_timeout:g} seconds",
         f"A body must arrive within {limits.body_timeout:g} seconds",
         f"A worker keeps {limits.max_connections}",

@@ -33,24 +33,29 @@ def test_metrics_count_what_happened(talk: Talk) -> None:
         await client.post("/v1/rewrite", json={"history": ["x"] * 51, "utterance": "y", "truncation": "error"})
         await client.post("/v1/rewrite", json={"items": [{"history": [], "utterance": "a"}] * 3})
         await client.post("/v1/rewrite", json={"utterance": 5})
+        await client.post("/v1/rewrite", json={"messages": [{"role": "user"}]})
+        await client.post("/v1/chat/completions", json={"messages": [{"role": "user"}]})
+        await client.post("/v1/rewrite", json={"items": [{"messages": [{"role": "user"}]}, {"utterance": 5}]})
+        await client.post("/v1/rewrite", json={"items": 5})
+        await client.post("/v1/rewrite", content=b"{", headers={"content-type": "application/json"})
         await client.get("/some/made-up/address")
         return (await client.get("/metrics")).text
 
     found = samples(talk(conversation, window_ms=0))
     expected = {
-        'teo_requests_total{path="/v1/rewrite",status="200"}': 6,
-        'teo_requests_total{path="/v1/rewrite",status="422"}': 2,
+        'teo_requests_total{path="/v1/rewrite",status="200"}': 7,
+        'teo_requests_total{path="/v1/rewrite",status="422"}': 4,
         'teo_requests_total{path="other",status="404"}': 1,
         'teo_rewrites_total{outcome="changed"}': 2,
         'teo_rewrites_total{outcome="abstained"}': 1,
         'teo_rewrites_total{outcome="unchanged"}': 5,
-        'teo_rewrites_total{outcome="refused"}': 1,
+        'teo_rewrites_total{outcome="refused"}': 6,
         "teo_truncated_total": 1,
         'teo_batch_size_bucket{le="1.0"}': 6,
         "teo_batch_size_sum": 9,
         'teo_stage_seconds_count{stage="model"}': 7,
         'teo_stage_seconds_count{stage="queue"}': 9,
-        'teo_stage_seconds_count{stage="total"}': 8,
+        'teo_stage_seconds_count{stage="total"}': 13,
         "teo_queue_dialogues": 0,
     }
     assert {name: found.get(name) for name in expected} == expected

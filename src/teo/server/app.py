@@ -84,7 +84,7 @@ def create_app(rewriter: ServedRewriter, settings: ServerSettings | None = None)
         separate_input_output_schemas=False,
     )
     app.state.service = service
-    install_handlers(app)
+    install_handlers(app, metrics.count_refused)
     _add_rewriting(app, service)
     _add_models(app, service)
     _add_state(app, service)
@@ -114,7 +114,7 @@ class Service:
         asked = {place: one for place, one in enumerate(outcomes) if isinstance(one, Dialogue)}
         answers = await self._answers(request, list(asked.values()), options) if asked else []
         self.metrics.observe_answers(answers)
-        self.metrics.rewrites.labels("refused").inc(len(outcomes) - len(asked))
+        self.metrics.count_refused(len(outcomes) - len(asked))
         fields = _log_fields(answers)
         if self.settings.log_text:
             fields["text"] = [
@@ -123,7 +123,11 @@ class Service:
             ]
         request.scope["teo_log"].update(fields)
         for place, answer in zip(asked, answers, strict=True):
-            outcomes[place] = answer.result if isinstance(answer.result, Rewrite) else from_error(answer.result)
+            outcomes[place] = (
+                answer.result
+                if isinstance(answer.result, Rewrite)
+                else from_error(answer.result).named("history", _turns_field(asked[place]))
+            )
         timing = f"queue;dur={fields['queue_ms']}, model;dur={fields['model_ms']}"
         return outcomes, {"Server-Timing": timing}
 
@@ -136,17 +140,30 @@ class Service:
             raise outcome
         return outcome, headers
 
+    def read(self, body: DialogueBody | ChatRequest) -> Dialogue:
+        """Return the dialogue of a request that has one; what cannot be one is counted, and a problem."""
+        dialogue = _try_read(body)
+        if isinstance(dialogue, ProblemError):
+            self.metrics.count_refused()
+            raise dialogue
+        return dialogue
+
     def _within_limits(self, dialogue: Dialogue | ProblemError) -> Dialogue | ProblemError:
         """Return the dialogue, or the problem that it is too large."""
         if isinstance(dialogue, ProblemError):
             return dialogue
-        turns, characters = len(dialogue.history), sum(map(len, dialogue.history)) + len(dialogue.utterance)
+        field, most = _turns_field(dialogue), self.settings.max_characters
+        turns, own = len(dialogue.history), len(dialogue.utterance)
+        characters = sum(map(len, dialogue.history)) + own
         if turns > self.settings.max_turns:
             message = f"expected a history of at most {self.settings.max_turns} turns, found {turns}"
-            return too_large("history", f"{message}; send the latest")
-        if characters > self.settings.max_characters:
-            message = f"expected a dialogue of at most {self.settings.max_characters} characters, found {characters}"
-            return too_large("history", f"{message}; send the latest turns")
+            return too_large(field, f"{message}; send the latest")
+        if own > most:
+            named, text = ("utterance", "") if field == "history" else (field, "a last message of ")
+            return too_large(named, f"expected {text}at most {most} characters, found {own}; shorten it")
+        if characters > most:
+            message = f"expected a dialogue of at most {most} characters, found {characters}"
+            return too_large(field, f"{message}; send the latest turns")
         return dialogue
 
     async def _answers(
@@ -205,7 +222,7 @@ def _add_rewriting(app: FastAPI, service: Service) -> None:
         """
         options = _require_one_threshold(read_options(body))
         if not isinstance(body, ItemsRequest):
-            result, headers = await service.rewrite_one(request, _read(body), options)
+            result, headers = await service.rewrite_one(request, service.read(body), options)
             return RecordResponse(write_record(body, result), headers=headers)
         dialogues = [_try_read(item) for item in body.items]
         results, headers = await service.rewrite(request, dialogues, options)
@@ -227,9 +244,17 @@ def _add_rewriting(app: FastAPI, service: Service) -> None:
         body: Annotated[ChatRequest, Body(openapi_examples=CHAT_EXAMPLES)], request: Request
     ) -> Response:
         """Answer with the rewrite of the last message, for clients that speak the chat completion protocol."""
-        options = _require_one_threshold(RewriteOptions(body.prefer, body.min_confidence, n_best=body.n or 1))
-        dialogue = _read(body)
-        result, headers = await service.rewrite_one(request, dialogue, options)
+        if body.misspelt is not None:
+            found, expected = body.misspelt
+            raise invalid(found, f"unknown field; expected {expected}")
+        options = _require_one_threshold(
+            RewriteOptions(body.prefer, body.min_confidence, body.truncation, n_best=body.n or 1)
+        )
+        dialogue = service.read(body)
+        try:
+            result, headers = await service.rewrite_one(request, dialogue, options)
+        except ProblemError as problem:
+            raise problem.named("n_best", "n") from None
         usage = await asyncio.to_thread(measure_usage, service.rewriter, dialogue, choice_texts(result))
         completion = chat_completion(result, service.rewriter.name, request.scope["teo_request_id"], usage)
         if body.stream:
@@ -267,7 +292,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
     async def docs() -> Response:
         return FileResponse(PAGE / "docs.html", headers={"Cache-Control": "no-cache"})
 
-    @app.get("/health", tags=["state"])
+    @app.get("/health", tags=["state"], responses={503: PROBLEMS[503]})
     async def health() -> Health:
         """Return the server's status: model, threshold, whether a token is required."""
         rewriter = service.rewriter
@@ -299,22 +324,19 @@ def _require_one_threshold(options: RewriteOptions) -> RewriteOptions:
     return options
 
 
-def _read(body: DialogueBody | ChatRequest) -> Dialogue:
-    """Return the dialogue of a body; what cannot be one is a problem."""
+def _try_read(body: DialogueBody | ChatRequest | BadItem) -> Dialogue | ProblemError:
+    """Return the dialogue of a body, or its problem."""
+    if isinstance(body, BadItem):
+        return from_validation([{**error, "loc": ("body", *error["loc"])} for error in body.errors], in_item=True)
     try:
         return read_dialogue(body)
     except InputError as error:
-        raise from_error(error) from None
+        return from_error(error)
 
 
-def _try_read(item: DialogueBody | BadItem) -> Dialogue | ProblemError:
-    """Return the dialogue of one of several bodies, or its problem."""
-    if isinstance(item, BadItem):
-        return from_validation([{**error, "loc": ("body", *error["loc"])} for error in item.errors])
-    try:
-        return _read(item)
-    except ProblemError as problem:
-        return problem
+def _turns_field(dialogue: Dialogue) -> str:
+    """Return the field in which a dialogue's turns were sent; only messages tell who spoke."""
+    return "history" if dialogue.speakers is None else "messages"
 
 
 def _error_record(item: DialogueBody | BadItem, problem: ProblemError, number: int) -> dict[str, Any]:

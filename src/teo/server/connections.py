@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from teo.server.settings import ServerSettings
 
 LONGEST_HEAD = 32 * 1024
-"""Bytes of a request's head; more is answered 400."""
+"""Bytes of a request's head that wait for its end; more is answered 400. A head that comes whole may be longer."""
 KEEP_ALIVE = 75
 """Seconds that an idle connection is kept: longer than load balancers keep theirs, so that they close it first."""
 _OTHER_FILES = 64

@@ -22,13 +22,14 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         408: "The body did not arrive in time.",
         413: "Over a limit: body, dialogues, turns or characters.",
         415: "The body is not declared as JSON.",
+        421: "The name in `Host` is not of this machine, and the server has no token.",
         422: "A field cannot be used; `errors` names it.",
         429: "Too many dialogues are waiting; try again.",
         503: "The model did not answer in time, or the server is stopping.",
     }.items()
 }
 """What may go wrong, by status."""
-REWRITING_PROBLEMS = {status: problem for status, problem in PROBLEMS.items() if status != 404}
+REWRITING_PROBLEMS = {status: problem for status, problem in PROBLEMS.items() if status not in {404, 421}}
 SCHEME = "bearerToken"
 _DUNE = ["Who wrote Dune?", "Frank Herbert."]
 _MESSAGES = [
@@ -59,7 +60,7 @@ CHAT_EXAMPLES: dict[str, Any] = {
 
 
 def describe_api(app: FastAPI, needs_token: Callable[[str], bool], *, token_set: bool) -> None:
-    """Put problem JSON, in place of FastAPI's own errors, and the token into the description.
+    """Put problem JSON, in place of FastAPI's own errors, what holds for every address, and the token into it.
 
     `needs_token` says which addresses need the token, if the server has one.
     """
@@ -78,6 +79,7 @@ def describe_api(app: FastAPI, needs_token: Callable[[str], bool], *, token_set:
             whole["components"]["securitySchemes"] = {SCHEME: scheme}
             for path, operations in whole["paths"].items():
                 for operation in operations.values():
+                    operation["responses"]["421"] = PROBLEMS[421]
                     if needs_token(path):
                         operation["security"] = [{SCHEME: []}] if token_set else [{}, {SCHEME: []}]
         return app.openapi_schema or {}

@@ -67,6 +67,10 @@ class ServerMetrics:
             if isinstance(answer.result, Rewrite) and answer.result.truncated:
                 self.truncated.inc()
 
+    def count_refused(self, dialogues: int = 1) -> None:
+        """Count dialogues that never reached the model."""
+        self.rewrites.labels("refused").inc(dialogues)
+
     def render(self) -> bytes:
         """Return all numbers in Prometheus' text format, those of the other workers added."""
         folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")

@@ -56,7 +56,7 @@ class RequestMiddleware:
         request_id = sent if _REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
         scope["teo_request_id"] = request_id
         scope["teo_log"] = fields = dict[str, Any]()
-        answer = _Answer(send, request_id, partial(self._count, scope))
+        answer = _Answer(send, request_id, partial(self._count, scope), with_body=scope["method"] != "HEAD")
         started = time.perf_counter()
         try:
             await self._admit(scope, headers, receive, answer)
@@ -91,6 +91,8 @@ class RequestMiddleware:
                     415, "unsupported-media-type", f"Content-Type: {message}", [("Content-Type", message)]
                 )
             receive = _replay(body, receive)
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
         await self._app(scope, receive, answer)
 
     async def _read_body(self, headers: Headers, receive: Receive) -> bytes:
@@ -148,11 +150,11 @@ def _counted_path(scope: Scope) -> str:
 class _Answer:
     """A `send` that adds the headers every answer has, remembers the status, and counts the answer before it leaves.
 
-    So no answer goes uncounted, even if the worker is killed right after it.
+    So no answer goes uncounted, even if the worker is killed right after it. An answer to HEAD loses its body.
     """
 
-    def __init__(self, send: Send, request_id: str, count: Callable[[int], None]) -> None:
-        self._send, self._request_id, self._count = send, request_id, count
+    def __init__(self, send: Send, request_id: str, count: Callable[[int], None], *, with_body: bool) -> None:
+        self._send, self._request_id, self._count, self._with_body = send, request_id, count, with_body
         self.status, self.begun = 0, False
 
     async def __call__(self, message: Message) -> None:
@@ -164,6 +166,8 @@ class _Answer:
             for name, value in SECURITY_HEADERS.items():
                 headers[name] = value
             headers.setdefault("Cache-Control", "no-store")
+        elif message["type"] == "http.response.body" and not self._with_body:
+            message = {**message, "body": b""}
         await self._send(message)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -22,6 +22,7 @@ from teo.server.schemas import FORM_TAGS
 
 MEDIA_TYPE = "application/problem+json"
 CHAT_PATH = "/v1/chat/completions"
+REWRITE_PATH = "/v1/rewrite"
 _MOST_ERRORS = 20
 _LONGEST_NAME = 100
 _ITEM = re.compile(r"items\[\d+\]")
@@ -50,7 +51,7 @@ class ProblemError(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self, request_id: str, path: str) -> dict[str, Any]:
-        """Return the problem as JSON; clients of the chat protocol also find their own form."""
+        """Return the problem as JSON; clients of the chat protocol, which ask elsewhere too, find their own form."""
         errors = [{"field": name, "message": message} for name, message in self.errors]
         record: dict[str, Any] = {
             "type": f"urn:teo:problem:{self.name}",
@@ -60,7 +61,7 @@ class ProblemError(Exception):
             "request_id": request_id,
             "errors": errors,
         }
-        if path == CHAT_PATH:
+        if path != REWRITE_PATH:
             param = errors[0]["field"] if errors else None
             record["error"] = {"message": self.detail, "type": self.name, "param": param, "code": self.name}
         return record
@@ -74,6 +75,16 @@ class ProblemError(Exception):
             "field": f"{place}.{field_name}" if field_name not in {"", "body"} else place,
             "message": self.detail.removeprefix("body: "),
         }
+
+    def named(self, name: str, sent_name: str) -> ProblemError:
+        """Return the problem with a field under the name by which the caller sent it."""
+        if not self.errors or self.errors[0][0] != name:
+            return self
+        return replace(
+            self,
+            detail=sent_name + self.detail.removeprefix(name),
+            errors=[(sent_name, self.errors[0][1]), *self.errors[1:]],
+        )
 
     def to_response(self, request_id: str, path: str) -> Response:
         """Return the problem as an answer."""
@@ -101,10 +112,11 @@ def from_error(error: TeoError, prefix: str = "") -> ProblemError:
     return invalid(prefix + match.group(1), text[match.end() :])
 
 
-def from_validation(errors: Sequence[Mapping[str, Any]], *, tagged: bool = True) -> ProblemError:
+def from_validation(errors: Sequence[Mapping[str, Any]], *, tagged: bool = True, in_item: bool = False) -> ProblemError:
     """Return the problem that a body's failed validation is, the fields named.
 
-    `tagged`: the body has several forms, whose names stand in the places that validation reports.
+    `tagged`: the body has several forms, whose names stand in the places that validation reports. `in_item`: the body
+    is one of several dialogues.
     """
     broken = next((error for error in errors if error["type"] == "json_invalid"), None)
     if broken is not None:
@@ -115,15 +127,15 @@ def from_validation(errors: Sequence[Mapping[str, Any]], *, tagged: bool = True)
     for error in errors:
         if error["loc"][-1] == "str" and isinstance(error.get("input"), list):
             continue  # a message's content may be a string or a list: a list is judged as one
-        found.setdefault(_field(error["loc"], tagged=tagged), _sentence(error))
+        found.setdefault(_field(error["loc"], tagged=tagged), _sentence(error, in_item=in_item))
     listed = list(found.items())[:_MOST_ERRORS]
     name, message = listed[0]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return ProblemError(422, "invalid-input", f"{name}: {message}{more}", listed)
 
 
-def install_handlers(app: FastAPI) -> None:
-    """Make every error of the application an answer in problem JSON."""
+def install_handlers(app: FastAPI, count_refused: Callable[[], None]) -> None:
+    """Make every error of the application an answer in problem JSON; a dialogue that is none is counted."""
 
     def respond(request: Request, problem: ProblemError) -> Response:
         return problem.to_response(request.scope.get("teo_request_id", ""), request.url.path)
@@ -132,6 +144,8 @@ def install_handlers(app: FastAPI) -> None:
         return respond(request, error)
 
     async def on_validation(request: Request, error: Any) -> Response:
+        if isinstance(error.body, Mapping) and "items" not in error.body:
+            count_refused()
         return respond(request, from_validation(error.errors(), tagged=request.url.path != CHAT_PATH))
 
     async def on_http(request: Request, error: Any) -> Response:
@@ -174,7 +188,7 @@ def _field(place: Sequence[str | int], *, tagged: bool) -> str:
     return path or "body"
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
+def _sentence(error: Mapping[str, Any], *, in_item: bool) -> str:
     """Return what was expected and found, in the package's wording."""
     kind, value, name = error["type"], error.get("input"), error["loc"][-1]
     if kind == "missing" and isinstance(value, Mapping) and name in {"history", "utterance"}:
@@ -182,8 +196,7 @@ def _sentence(error: Mapping[str, Any]) -> str:
     if kind == "missing":
         return "missing"
     if kind == "extra_forbidden":
-        several = name in {"history", "utterance", "messages", "items"}
-        return _SEVERAL_FORMS if several else f"unknown field; expected {_FIELDS}"
+        return _describe_extra(name, in_item=in_item)
     if kind in _SENTENCES:
         return _SENTENCES[kind]
     if kind == "many_keys":
@@ -203,8 +216,19 @@ def _sentence(error: Mapping[str, Any]) -> str:
     return f"expected {expected}, found {found}"
 
 
+def _describe_extra(name: str, *, in_item: bool) -> str:
+    """Return why a field is not one of its dialogue's."""
+    if name in {"history", "utterance", "messages", "items"}:
+        return _SEVERAL_FORMS
+    if in_item and name in _OPTIONS:
+        return "expected beside items, for all of them; found in one of them"
+    return f"unknown field; expected {_ITEM_FIELDS if in_item else _FIELDS}"
+
+
 _SEVERAL_FORMS = "expected either items, or messages, or history and utterance; found more than one of them"
-_FIELDS = "history and utterance, or messages, or items; and id, prefer, min_confidence, truncation, n_best"
+_OPTIONS = ("prefer", "min_confidence", "truncation", "n_best")
+_ITEM_FIELDS = "history and utterance, or messages; and id"
+_FIELDS = f"history and utterance, or messages, or items; and id, {', '.join(_OPTIONS)}"
 _SENTENCES = {
     "string_unicode": "expected Unicode text, found a lone surrogate",
     "too_short": "expected at least one message, found none; the last message is rewritten",

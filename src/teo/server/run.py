@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from teo.errors import InputError, MissingExtraError, TeoError
+from teo.server.logs import LOGGER, log_config
 from teo.server.settings import DEFAULT_HOST, DEFAULT_PORT, ServerSettings, is_loopback, require_safe_bind
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ def serve(
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         os.environ[PLAN] = write_plan(choice, settings)
         os.environ["TEO_TOKEN"] = settings.token or ""
-        _greet(f"teo is serving {address_of(host, bound.getsockname()[1])} (API: /docs; Ctrl+C stops it)")
         if not _run(bound, settings, workers):
             choice.load()  # says why no worker could load it
             raise TeoError("workers: expected one to start, found that none could load the model; the log says why")
@@ -196,11 +196,13 @@ def address_of(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def _greet(line: str) -> None:
-    """Say it to a person: on a terminal only, since a log is read by machines."""
+def _announce(address: str) -> None:
+    """Say where the server is: in plain words on a terminal, else as a line of the log, which machines read."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"teo is serving {address} (API: /docs; Ctrl+C stops it)\n")
         sys.stderr.flush()
+    else:
+        LOGGER.info("serving", extra={"fields": {"address": address}})
 
 
 def _run(bound: socket.socket, settings: ServerSettings, workers: int) -> bool:
@@ -208,10 +210,9 @@ def _run(bound: socket.socket, settings: ServerSettings, workers: int) -> bool:
     import uvicorn
 
     from teo.server.connections import KEEP_ALIVE, LONGEST_HEAD, LimitedProtocol
-    from teo.server.logs import log_config
     from teo.server.supervisor import ACCEPTED, WorkerPool
 
-    config = uvicorn.Config(
+    config = uvicorn.Config(  # sets up the log, too
         "teo.server.run:make_app",
         factory=True,
         workers=workers,
@@ -227,6 +228,9 @@ def _run(bound: socket.socket, settings: ServerSettings, workers: int) -> bool:
         server_header=False,
     )
     bound.set_inheritable(True)
+    bound.listen()  # who learns the address may connect at once
+    host, port, *_ = bound.getsockname()
+    _announce(address_of(host, port))
     pool = WorkerPool(config, [bound], hung_after=HUNG_AFTER, stop_within=settings.shutdown_timeout + 5)
     pool.run()
     return not pool.cannot_start

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -82,10 +84,16 @@ class ContentPart(BaseModel):
     text: str | None = None
 
 
+def _require_role_or_type(schema: dict[str, Any]) -> None:
+    """Let the description ask for what a message needs: a role, or a type that tells it."""
+    del schema["required"]
+    schema["anyOf"] = [{"required": [name], "properties": {name: {"type": "string"}}} for name in ("role", "type")]
+
+
 class Message(BaseModel):
     """A chat message; what users and assistants said is the dialogue, system and tool messages are left out."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, json_schema_extra=_require_role_or_type)
     role: str | None = Field(description="May be missing if `type` tells it, as in LangChain's messages.")
     content: str | Annotated[list[ContentPart], FIRST_ERROR] | None = None
 
@@ -172,7 +180,7 @@ def _keep_errors(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
         return validate(value)
     except ValidationError as error:
         name = value.get("id") if isinstance(value, Mapping) else None
-        return BadItem(error.errors(include_url=False), name if isinstance(name, str | int) else None)
+        return BadItem(error.errors(include_url=False), name if type(name) in {str, int} else None)  # no bool
 
 
 class ItemsRequest(BaseModel):
@@ -197,6 +205,9 @@ FORM_TAGS = frozenset({"turns", "messages", "items"})
 """Names that stand in an error's place for the chosen form, not for a field."""
 
 
+_CHAT_SETTINGS = ("prefer", "min_confidence", "truncation")
+
+
 class StreamOptions(BaseModel):
     """What a stream is to hold besides the text."""
 
@@ -215,6 +226,19 @@ class ChatRequest(BaseModel):
     n: SeveralRewrites | None = Field(default=None, description="Choices wanted: different rewrites, the best first.")
     prefer: Preference = None
     min_confidence: MinConfidence
+    truncation: Truncating = "oldest"
+
+    @property
+    def misspelt(self) -> tuple[str, str] | None:
+        """The first setting that has another name here, and that name; None if there is none.
+
+        Other keys that are unknown are the chat protocol's, and have no effect.
+        """
+        for name in islice(self.model_extra or {}, _MOST_KEYS):
+            alike = ["n"] if name == "n_best" else get_close_matches(name, _CHAT_SETTINGS, n=1, cutoff=0.8)
+            if alike:
+                return name, alike[0]
+        return None
 
 
 class EditRecord(BaseModel):
@@ -341,6 +365,15 @@ class FieldProblem(BaseModel):
     message: str
 
 
+class ChatProblem(BaseModel):
+    """A problem in the form that clients of the chat protocol read."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str
+
+
 class ProblemRecord(BaseModel):
     """Why a request was not answered (RFC 9457)."""
 
@@ -350,6 +383,7 @@ class ProblemRecord(BaseModel):
     detail: str
     request_id: str
     errors: list[FieldProblem] = []
+    error: ChatProblem | None = Field(default=None, description="The same for chat clients; not at /v1/rewrite.")
 
 
 class Health(BaseModel):

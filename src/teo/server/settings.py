@@ -7,13 +7,14 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
+from teo.arguments import require_token_text
 from teo.errors import ConfigError, InputError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
 CORS_HEADERS: dict[str, Any] = {
-    "allow_methods": ("GET", "POST"),
-    "allow_headers": ("Authorization", "Content-Type", "X-Request-ID"),
+    "allow_methods": ("GET", "HEAD", "POST"),
+    "allow_headers": ("*",),  # clients and tracers add their own; there are no cookies that a header could misuse
     "expose_headers": ("Retry-After", "Server-Timing", "X-Request-ID"),
 }
 """What pages of the allowed origins may send and read."""
@@ -70,7 +71,7 @@ class ServerSettings:
             if not value >= least:
                 raise ConfigError(f"{setting.name}: expected at least {least}, found {value}")
         if self.token is not None:
-            _require_token_text(self.token)
+            require_token_text(self.token)
         for origin in self.cors_origins:
             if not _ORIGIN.fullmatch(origin):
                 raise ConfigError(
@@ -82,13 +83,6 @@ class ServerSettings:
                 f"max_queue: expected at least max_items ({self.max_items}), found {self.max_queue}; "
                 "a full request must fit into an empty queue"
             )
-
-
-def _require_token_text(token: str) -> None:
-    if not (token.isascii() and token.isprintable() and token.strip()):
-        raise ConfigError("token: expected visible ASCII characters, found none or others; a header must hold it")
-    if token != token.strip():
-        raise ConfigError("token: expected no space at either end, found one; a header cannot hold it")
 
 
 def require_safe_bind(host: str, token: str | None, *, allow_anonymous: bool) -> None:

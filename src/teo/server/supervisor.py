@@ -61,7 +61,9 @@ class WorkerPool(Multiprocess):
             self._start(len(self.processes) - 1)
 
     def keep_subprocess_alive(self) -> None:
-        """Replace workers that have ended or hang; never wait for one."""
+        """Replace workers that have ended or hang, unless the server stops; never wait for one."""
+        if self.should_exit.is_set():
+            return
         now = time.monotonic()
         for index, (process, watched) in enumerate(zip(self.processes, self._watched, strict=True)):
             if watched.retry_at is not None:

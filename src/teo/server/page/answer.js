@@ -29,12 +29,12 @@ export function verdict(answer) {
 /** Show an answer; `threshold` is the least confidence of a change, `choose` is told which one is wanted. */
 export function renderAnswer(answer, threshold, choose) {
   const record = shown(answer);
-  const { sent, milliseconds, timing } = answer;
+  const { sent, numbers, milliseconds, timing } = answer;
   find("text").replaceChildren(...renderEdits(sent.utterance, record.edits));
   find("text").dir = "auto";
   find("text").querySelectorAll(".edit").forEach((element) => {
     const edit = record.edits[Number(element.dataset.edit)];
-    element.setAttribute("aria-label", explain(edit, sent.history));
+    element.setAttribute("aria-label", explain(edit, sent.history, numbers));
   });
   find("legend").hidden = !record.changed;
   find("anyway").hidden = record.reason !== "unsure" || !record.operations;

@@ -3,7 +3,7 @@
 import { renderAnswer, shown, verdict } from "./answer.js";
 import { copy, copyWithoutStruck } from "./copying.js";
 import { make } from "./edits.js";
-import { isOneOnly, renderFailure } from "./failures.js";
+import { canBeToken, isOneOnly, renderFailure } from "./failures.js";
 import { getLanguage, say, setLanguage } from "./i18n.js";
 import { SAMPLES } from "./samples.js";
 import { snippet } from "./snippets.js";
@@ -116,20 +116,25 @@ function dialogueChanged() {
 /** Ask for a rewrite: `anyway`, however unsure the model is; `several`, with others beside it. */
 async function send({ anyway = false, several = false } = {}) {
   state.request?.abort();
-  const asked = body();
-  if (!asked.utterance.trim()) return askForText();
+  if (!state.turns.at(-1).trim()) return askForText();
+  const token = find("token").value;
+  const withToken = token !== "";
+  if (!canBeToken(token)) return fail({ status: 401, problem: null, withToken });
   const request = (state.request = new AbortController());
   const headers = { "Content-Type": "application/json" };
-  const withToken = find("token").value !== "";
-  if (withToken) headers.Authorization = `Bearer ${find("token").value}`;
-  const sent = { ...asked, ...(several && { n_best: SEVERAL }) };
-  if (anyway) {
-    delete sent.prefer; // a request has one threshold
-    sent.min_confidence = 0;
-  }
+  if (withToken) headers.Authorization = `Bearer ${token}`;
   find("busy").textContent = say("working");
-  const started = performance.now();
   try {
+    await learnHealth(); // the body depends on its thresholds
+    if (request.signal.aborted) return;
+    const asked = body();
+    const numbers = state.turns.slice(0, -1).flatMap((turn, index) => (turn.trim() ? [index + 1] : []));
+    const sent = { ...asked, ...(several && { n_best: SEVERAL }) };
+    if (anyway) {
+      delete sent.prefer; // a request has one threshold
+      sent.min_confidence = 0;
+    }
+    const started = performance.now();
     const response = await fetch("/v1/rewrite", {
       method: "POST", headers, body: JSON.stringify(sent), signal: request.signal,
     });
@@ -138,7 +143,7 @@ async function send({ anyway = false, several = false } = {}) {
     if (request.signal.aborted) return;
     if (response.ok && typeof record?.rewrite === "string") {
       const timing = response.headers.get("Server-Timing") ?? "";
-      show({ record, sent: asked, asked: JSON.stringify(asked), anyway, chosen: null, milliseconds, timing });
+      show({ record, sent: asked, numbers, asked: JSON.stringify(asked), anyway, chosen: null, milliseconds, timing });
     } else {
       fail({ status: response.status, problem: record, withToken });
     }
@@ -241,6 +246,20 @@ function renderServed() {
   }
 }
 
+/** Ask for the server's status, until it was given. */
+async function learnHealth() {
+  if (state.health) return;
+  try {
+    const response = await fetch("/health");
+    if (!response.ok) return;
+    state.health = await response.json();
+    renderServed();
+    renderSnippet();
+  } catch {
+    // The footer stays empty; a rewrite will say that the server cannot be reached.
+  }
+}
+
 function chooseLanguage(language) {
   setLanguage(language);
   remember("teo.language", language);
@@ -288,7 +307,7 @@ function listen() {
     find("turn-0").focus();
   });
   find("prefer").addEventListener("change", dialogueChanged);
-  explainEdits(find("text"), () => ({ record: shown(state.answer), sent: state.answer.sent }));
+  explainEdits(find("text"), () => ({ ...state.answer, record: shown(state.answer) }));
   copyWithoutStruck(find("text"));
   find("token").value = recall("teo.token", "session") ?? "";
   find("token").addEventListener("input", (event) => {
@@ -324,12 +343,7 @@ async function start() {
   listen();
   const asked = new URLSearchParams(location.search).get("lang") ?? recall("teo.language") ?? navigator.language;
   chooseLanguage(asked.startsWith("zh") ? "zh" : "en");
-  try {
-    state.health = await (await fetch("/health")).json();
-    renderServed();
-  } catch {
-    // The footer stays empty; a rewrite will say that the server cannot be reached.
-  }
+  await learnHealth();
 }
 
 start();

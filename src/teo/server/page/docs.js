@@ -1,5 +1,7 @@
 // The description of the API as a page: every operation with an example that can be changed and sent.
 import { make } from "./edits.js";
+import { canBeToken } from "./failures.js";
+import { say } from "./i18n.js";
 import { recall, remember } from "./storage.js";
 
 const find = (id) => document.getElementById(id);
@@ -63,6 +65,7 @@ function bodyField(form, content) {
 }
 
 async function ask(address, method, body) {
+  if (!canBeToken(find("token").value)) return [say("tokenWrong"), ""];
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   if (find("token").value) headers.Authorization = `Bearer ${find("token").value}`;
   const started = performance.now();
@@ -112,17 +115,16 @@ async function start() {
   find("token").addEventListener("input", (event) => remember("teo.token", event.target.value, "session"));
   addEventListener("hashchange", openTarget);
   try {
-    const [described, health] = await Promise.all(
-      ["/openapi.json", "/health"].map(async (address) => (await fetch(address)).json()),
-    );
+    const [description, status] = await Promise.all(["/openapi.json", "/health"].map((address) => fetch(address)));
+    const [described, health] = [await description.json(), status.ok ? await status.json() : null];
     const operations = Object.entries(described.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, one]) => operation(path, method, one)),
     );
     find("operations").replaceChildren(...operations);
     const schemas = Object.entries(described.components.schemas).map(([name, one]) => schema(name, one));
     find("schemas").replaceChildren(...schemas);
-    find("token-row").hidden = !health.token_required;
-    find("served").textContent = `Model ${health.model}, pipeline ${health.variant}, teo ${health.version}`;
+    find("token-row").hidden = health?.token_required === false;
+    if (health) find("served").textContent = `Model ${health.model}, pipeline ${health.variant}, teo ${health.version}`;
     openTarget();
   } catch {
     find("error").hidden = false;

@@ -41,12 +41,12 @@ export function sourceTurn(history, text) {
   return longest.length > 3 ? history.findLastIndex((turn) => turn.toLowerCase().includes(longest)) : -1;
 }
 
-/** Why an edit is there, in a sentence or two. */
-export function explain(edit, history) {
+/** Why an edit is there, in a sentence or two; `numbers` are those of the turns, since blank ones are not sent. */
+export function explain(edit, history, numbers) {
   const key = { insert: "insertTip", replace: "replaceTip", delete: "deleteTip" }[edit.op];
   const what = say(key, { old: edit.old.trim(), text: edit.new.trim() });
   const turn = sourceTurn(history, edit.new);
-  return turn >= 0 ? `${what}\n${say("fromTurn", { number: turn + 1 })}` : what;
+  return turn >= 0 ? `${what}\n${say("fromTurn", { number: numbers[turn] })}` : what;
 }
 
 /** The paper's notation as nodes: `[I] text` and `[D] old [R] new`, markers that a user wrote left as text. */

@@ -16,6 +16,9 @@ export function failureKey({ status, problem, withToken }) {
   return BY_NAME[name] ?? BY_STATUS[status] ?? "badAnswer";
 }
 
+/** Whether a text can be a server's token; a header could not even hold every other text. */
+export const canBeToken = (text) => /^[\x20-\x7e]*$/.test(text);
+
 /** Whether a model gives one rewrite only, which is no failure of the request. */
 export function isOneOnly({ status, problem }) {
   return status === 422 && (problem?.errors ?? []).some((error) => error.field === "n_best");

@@ -3,19 +3,17 @@ import { explain, sourceTurn } from "./edits.js";
 
 const tip = document.getElementById("tip");
 
-function show(element, { record, sent }) {
+function show(element, { record, sent, numbers }) {
   const edit = record.edits[Number(element.dataset.edit)];
-  tip.textContent = explain(edit, sent.history);
+  tip.textContent = explain(edit, sent.history, numbers);
   tip.hidden = false;
   const boxes = element.getClientRects();
   const box = boxes[boxes.length - 1];
   const room = document.documentElement.clientWidth - tip.offsetWidth - 8;
   tip.style.left = `${Math.max(8, Math.min(box.left, room)) + scrollX}px`;
   tip.style.top = `${box.bottom + scrollY + 8}px`;
-  // Blank turns are not sent: the turn is found by its place among those that were.
-  const turns = [...document.querySelectorAll(".turn:not(.last)")];
-  const said = turns.filter((turn) => turn.querySelector("textarea").value.trim());
-  said[sourceTurn(sent.history, edit.new)]?.classList.add("source");
+  const number = numbers[sourceTurn(sent.history, edit.new)];
+  document.querySelectorAll(".turn:not(.last)")[number - 1]?.classList.add("source");
 }
 
 /** Take the tip away. */
@@ -24,7 +22,7 @@ export function hideTip() {
   document.querySelectorAll(".turn.source").forEach((turn) => turn.classList.remove("source"));
 }
 
-/** Explain the edits inside an element; `answer` gives the record that is shown. */
+/** Explain the edits inside an element; `answer` gives what is shown. */
 export function explainEdits(text, answer) {
   const on = (event, action) =>
     text.addEventListener(event, (happened) => {
