@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,31 @@ def test_turns_become_an_immutable_dialogue() -> None:
     dialogue = Dialogue.from_turns(["a", "b"], "c")
     assert dialogue == Dialogue(("a", "b"), "c")
     assert hash(dialogue) == hash(Dialogue(("a", "b"), "c"))
+
+
+def test_lists_become_tuples() -> None:
+    dialogue = Dialogue(["a"], "b", ["assistant", "user"])  # type: ignore[arg-type]
+    assert dialogue == Dialogue(("a",), "b", ("assistant", "user"))
+    assert hash(dialogue) == hash(Dialogue(("a",), "b", ("assistant", "user")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("a string", "x"), "history: expected a list of strings, found a string; pass one string per turn"),
+        ((None, "x"), "history: expected a list of strings, found nothing; pass one string per turn"),
+        (({"a"}, "x"), "history: expected a list of strings, found a set; pass one string per turn"),
+        ((("a", 3), "x"), r"history\[1\]: expected a string, found a number"),
+        ((("a",), None), "utterance: expected a string, found nothing"),
+        ((("a",), ["x"]), "utterance: expected a string, found a list"),
+        ((("a",), "x", "user"), "speakers: expected a list of strings, found a string"),
+        ((("a",), "x", (None, "user")), r"speakers\[0\]: expected a string, found nothing"),
+        ((("a",), "x", ("user",)), "speakers: expected one per turn and one for the utterance, 2 in all, found 1"),
+    ],
+)
+def test_what_is_no_dialogue_is_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Dialogue(*arguments)
 
 
 @pytest.mark.parametrize(

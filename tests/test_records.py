@@ -87,6 +87,7 @@ def test_a_row_that_can_be_parsed_can_be_written() -> None:
         ({"rewrite": "g", "rewrites": ["g", "h"]}, {"reference": "g", "references": ["h"]}, "the same one twice"),
         ({"rewrite": "g", "rewrites": ["h"]}, {"reference": "g", "references": ["h"]}, "one and others"),
         ({"rewrites": []}, {}, "none at all"),
+        ({"id": 1, "error": {"line": 3}, "alternatives": []}, {"id": 1}, "keys that only some records have"),
         ({"reference": "r", "rewrite": "g"}, {"reference": "r"}, "the row's own reference comes first"),
     ],
 )

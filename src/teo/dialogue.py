@@ -39,7 +39,12 @@ class Dialogue:
     layout has speakers read it."""
 
     def __post_init__(self) -> None:
-        if self.speakers is not None and len(self.speakers) != len(self.history) + 1:
+        object.__setattr__(self, "history", _require_turns(self.history, "history"))
+        _require_text(self.utterance, "utterance")
+        if self.speakers is None:
+            return
+        object.__setattr__(self, "speakers", _require_turns(self.speakers, "speakers"))
+        if len(self.speakers) != len(self.history) + 1:
             raise InputError(
                 f"speakers: expected one per turn and one for the utterance, {len(self.history) + 1} in all, "
                 f"found {len(self.speakers)}"
@@ -48,16 +53,7 @@ class Dialogue:
     @classmethod
     def from_turns(cls, history: Sequence[str] | None, utterance: str) -> Dialogue:
         """Return the dialogue of a list of turns and the utterance after them; None is no turns."""
-        if history is None:
-            history = ()
-        if isinstance(history, str) or not isinstance(history, Sequence):
-            raise InputError(f"history: expected a list of strings, found {kind_of(history)}; pass one string per turn")
-        for index, turn in enumerate(history):
-            if isinstance(turn, Mapping) and "role" in turn:
-                raise InputError(f"history[{index}]: expected a string, found a chat message; use messages=")
-            _require_text(turn, f"history[{index}]")
-        _require_text(utterance, "utterance")
-        return cls(tuple(history), utterance)
+        return cls(() if history is None else _require_turns(history, "history"), utterance)
 
     @classmethod
     def from_messages(cls, messages: Sequence[Any]) -> Dialogue:
@@ -190,6 +186,19 @@ def _read_part(part: object, path: str) -> str:
 def _field(value: object, name: str) -> Any:
     """Return a key of a dictionary or an attribute of an object; None if there is none."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def _require_turns(turns: Sequence[str], path: str) -> tuple[str, ...]:
+    """Return turns as a tuple; raises if they are no list of strings."""
+    if isinstance(turns, str) or not isinstance(turns, Sequence):
+        raise InputError(f"{path}: expected a list of strings, found {kind_of(turns)}; pass one string per turn")
+    for index, turn in enumerate(turns):
+        if isinstance(turn, str):
+            continue
+        if isinstance(turn, Mapping) and "role" in turn:
+            raise InputError(f"{path}[{index}]: expected a string, found a chat message; use messages=")
+        _require_text(turn, f"{path}[{index}]")
+    return tuple(turns)
 
 
 def _require_text(value: object, path: str) -> None:

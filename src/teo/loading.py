@@ -210,9 +210,9 @@ def open_model(
                 "or give the folder that training wrote"
             )
         if device not in ("auto", "cpu") or bf16:
-            found = device if device not in ("auto", "cpu") else "bfloat16"
+            name, found = ("device", device) if device not in ("auto", "cpu") else ("dtype", "bfloat16")
             raise InputError(
-                f"device: an exported model runs on the CPU as it is, found {found}; leave it out, or give the folder "
+                f"{name}: an exported model runs on the CPU as it is, found {found}; leave it out, or give the folder "
                 "that training wrote with runtime 'torch'"
             )
         return Model(root, folder, "onnx", threads=threads, batch_size=batch_size)

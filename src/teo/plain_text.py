@@ -45,6 +45,13 @@ _LATER_LINE = re.compile(r"\n(?=[A-Za-zÀ-ɏ])")
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 _TICKS = re.compile(r"`+")
+# Marks that a cut-off answer did not close. In "``quoted''", "char **argv", "f(**kwargs)" and "2 **3" they are none.
+_OPEN_TICK = re.compile(r"(?<![A-Za-z0-9_(\[{（'\"`\\])`(?=[A-Za-z_./$@-])")
+_QUOTE_END = re.compile(r"\w'(?!\w)")
+_OPEN_BOLD = re.compile(
+    r"(?<![!-~])(?<!\bchar )(?<!\bint )(?<!\bvoid )\*\*"
+    r"(?=[^\W\d_]{2}|[\u3040-\u9fff])(?!(?:args|kw|kwargs|kwds|options|opts|params)\b)(?![a-z_]\w*[ \t]*[),;=\]}])"
+)
 _ONE_TAG = re.compile(r"</?([A-Za-z][\w-]*)[^<>]*>")
 _ESCAPE = re.compile(
     r"((?<![A-Za-z])[A-Za-z]:\\[!-~]*)|(?<![¯*_])\\([*_`#\[\]~>])|^([ \t]*\d{1,9})\\(?=[.)])", re.MULTILINE
@@ -186,7 +193,10 @@ def _read_row(line: str) -> str:
 
 
 def _read_code(text: str) -> str:
-    """Return a paragraph without the back ticks around code; a tick inside a word is an apostrophe."""
+    """Return a paragraph without the back ticks around code; a tick inside a word is an apostrophe.
+
+    The last tick may be without a partner, since the answer was cut off: before a word it goes too.
+    """
     runs = [match.span() for match in _TICKS.finditer(text)]
     later: dict[int, deque[int]] = defaultdict(deque)
     for number, (start, end) in enumerate(runs):
@@ -205,6 +215,9 @@ def _read_code(text: str) -> str:
             tag = _ONE_TAG.fullmatch(code)
             parts += [text[position:start], tag[1] if tag else code]
             position = runs[number][1]
+        elif not closing and end - start == 1 and _OPEN_TICK.match(text, start) and not _QUOTE_END.search(text, end):
+            parts.append(text[position:start])
+            position = end
         number += 1
     return "".join([*parts, text[position:]])
 
@@ -242,7 +255,8 @@ def _find_target(text: str, start: int, inner: int, end: int, labels: frozenset[
 def _read_emphasis(text: str) -> str:
     """Return a paragraph without the marks of bold, italic and struck text.
 
-    A run of one to three marks is closed by the next such run of the same length, for one mark on the same line.
+    A run of one to three marks is closed by the next such run of the same length, for one mark on the same line. Bold
+    text that is never closed, since the answer was cut off, loses its mark before a word.
     """
     cuts: list[Cut] = []
     opened: dict[str, list[int]] = defaultdict(list)
@@ -266,6 +280,7 @@ def _read_emphasis(text: str) -> str:
             cuts += [(first, first + len(run)), (start, end)]
         elif _opens(run, before, after):
             stack.append(start)
+    cuts += [(start, start + 2) for start in opened["**"] if _OPEN_BOLD.match(text, start)]
     return _cut(text, cuts)
 
 

@@ -1,8 +1,9 @@
 """Rows of JSON and the records made of them, the same for a stream and for a batch job.
 
-A record has the row's other keys and the keys of the rewriter's record, which win. Where the row has a person's
-`rewrite`, the record can be scored as it is: `reference` is the person's rewrite, `current` the utterance and
-`prediction` the rewriter's; further accepted rewrites (`rewrites`) are `references`.
+A record has the row's other keys and the keys of the rewriter's record, which win. A row's `error` and `alternatives`
+are left out even where the record has none. Where the row has a person's `rewrite`, the record can be scored as it is:
+`reference` is the person's rewrite, `current` the utterance and `prediction` the rewriter's; further accepted rewrites
+(`rewrites`) are `references`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ _DEEPEST = 500
 _EXPECTED_LINES = "expected JSON lines (JSONL), one object with history and utterance, or messages, on each line"
 _MAKE_LINES = "jq -c '.[]' makes lines of an array, jq -c . of other JSON"
 _GOLD_KEYS = frozenset({"rewrite", "rewrites"})
+_RECORD_KEYS = frozenset({"error", "alternatives"})
+"""Keys that only some records have: a row's own must not pass for the record's."""
+_NOT_PASSED = INPUT_KEYS | _GOLD_KEYS | _RECORD_KEYS
 
 
 def make_record(row: Mapping[str, Any], utterance: str, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,7 +43,7 @@ def make_record(row: Mapping[str, Any], utterance: str, result: Mapping[str, Any
 
 def pass_through(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a record keeps of its row: the other keys, and a person's rewrites as reference and references."""
-    passed = {key: value for key, value in row.items() if key not in INPUT_KEYS | _GOLD_KEYS}
+    passed = {key: value for key, value in row.items() if key not in _NOT_PASSED}
     gold, several = row.get("rewrite"), row.get("rewrites")
     accepted = list(several) if isinstance(several, list) else []
     if gold is not None:

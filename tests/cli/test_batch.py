@@ -51,13 +51,13 @@ def test_columns_are_mapped_and_the_end_is_told(tmp_path: Path, loaded: list[Mod
     assert result.exit_code == 3, "one row is bad"
     assert re.fullmatch(
         r"teo: 31 rows: 30 changed, 1 bad, 0 repeated; 31 in [\d.]+ s, [\d.,]+ rows/s, idle \d+% of the time\n"
-        rf"teo: the first bad row is {source}, row 31: q: expected the column of the utterance, found id\n",
+        rf"teo: the first bad row is {source}, row 31: ctx: expected the column of the history, found n\n",
         result.stderr,
     )
     assert result.stdout == ""
     records = read_output(tmp_path / "out")
     assert [record["id"] for record in records] == list(range(31))
-    assert records[-1]["error"]["message"].startswith("q: expected the column of the utterance, found id")
+    assert records[-1]["error"]["message"] == "ctx: expected the column of the history, found n"
     assert [choice.batch_size for choice in loaded] == [7]
     again = run(source, tmp_path / "out", *options, "--batch-size", 7)
     first, second = again.stderr.splitlines()
@@ -91,6 +91,7 @@ def test_ray_without_its_extra_is_named(
     result = run(write_rows(tmp_path / "in.jsonl", make_rows(1)), tmp_path / "out", "--engine", "ray")
     assert isinstance(result.exception, MissingExtraError)
     assert "pip install 'teo-rewriter[scale]'" in str(result.exception)
+    assert not (tmp_path / "out").exists(), "the job may be started with another engine"
 
 
 def test_a_bar_on_a_terminal_only() -> None:
@@ -112,4 +113,6 @@ def test_the_summary_of_a_job_that_went_on() -> None:
         "100 rows: 50 changed, 1 bad, 7 repeated; 60 in 20.0 s (40 were done before), 3.0 rows/s, "
         "1.5 for each of 2 processes, idle 25% of the time"
     )
+    nothing = JobProgress(0)
+    assert summarise(Totals(), nothing) == "0 rows: 0 changed, 0 bad, 0 repeated; the input has none"
     assert [duration(seconds) for seconds in (5, 119.96, 120, 7300)] == ["5.0 s", "120.0 s", "2.0 min", "2.0 h"]

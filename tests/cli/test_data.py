@@ -13,6 +13,7 @@ from teo.cli.data import data_app
 from teo.data import READERS, download
 from teo.data.download import MIRROR_VARIABLE
 from teo.data.registry import REGISTRY
+from teo.errors import InputError
 
 LINES = "你去哪\t\t去北京\t\t为什么去\t\t为什么去北京\n坏\n能吃吗\t\t苹果\t\t它能\t\t苹果能\n"
 
@@ -45,6 +46,36 @@ def test_convert_writes_rows_and_reports_skipped_ones_on_stderr(corpus, tmp_path
         "utterance": "为什么去",
         "rewrite": "为什么去北京",
     }
+
+
+@pytest.mark.parametrize("verb", ["convert", "edits"])
+@pytest.mark.parametrize(
+    ("source", "out", "found"),
+    [
+        ("d/own.jsonl", "d/own.jsonl", "the file that is read"),
+        ("d/own.jsonl", "d/../d/own.jsonl", "the file that is read"),
+        ("d/own.jsonl", "link.jsonl", "the file that is read"),
+        ("d", "d/own.jsonl", "a file in the folder that is read"),
+        ("d", "d/new.jsonl", "a file in the folder that is read"),
+        ("d/own.jsonl", "d/new.jsonl", None),
+        ("d", "new.jsonl", None),
+    ],
+)
+def test_the_data_that_is_read_is_never_replaced(tmp_path, verb, source, out, found):
+    (tmp_path / "d").mkdir()
+    text = '{"history": ["Ben"], "utterance": "he", "rewrite": "Ben"}\n'
+    for name in ("own", "train"):
+        (tmp_path / "d" / f"{name}.jsonl").write_text(text)
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "d" / "own.jsonl")
+    result = run(verb, "jsonl", tmp_path / source, f"{tmp_path}/{out}")
+    if found is None:
+        assert result.exit_code == 0
+        assert (tmp_path / out).exists()
+    else:
+        assert isinstance(result.exception, InputError)
+        assert f"{out}: expected a file outside the data that is read, found {found}" in str(result.exception)
+        assert not (tmp_path / "d" / "new.jsonl").exists()
+    assert (tmp_path / "d" / "own.jsonl").read_text() == text
 
 
 def test_convert_to_standard_output_can_be_read_back(corpus, tmp_path):

@@ -48,6 +48,8 @@ def test_messages_and_missing_id(write):
         ('{"history": "x", "utterance": "x", "rewrite": "x"}', "history: expected a list of strings"),
         ("[1]", "expected a JSON object with history and utterance"),
         ("", "expected a JSON object, found text that is not JSON"),
+        ('{"id": 1' + "0" * 5000 + "}", "expected a JSON object, found text that is not JSON"),
+        ('{"id": ' + "[" * 100_000, "expected a JSON object, found text that is not JSON"),
     ],
 )
 def test_malformed_line_is_skipped_with_line_and_field(write, line, reason):

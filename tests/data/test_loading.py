@@ -68,6 +68,8 @@ def test_a_wrong_format_is_one_clear_error(write, name, file, text, found):
     [
         ('[{"dial": [],\n "dialogue_id": ', "x.json:2: expected a JSON array of dialogues"),
         ("not json", "found plain lines; check the name"),
+        ("[1" + "0" * 5000 + "]", "x.json: expected a JSON array of dialogues"),
+        ("[" * 100_000, "found JSON that cannot be read (maximum recursion depth"),
     ],
 )
 def test_damaged_json(write, text, message):

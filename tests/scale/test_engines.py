@@ -76,6 +76,32 @@ def test_an_interrupt_ends_every_process_and_says_how_to_go_on(tmp_path: Path, s
     assert log == "teo: stopped; to resume, run the same command again\n"
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found in /proc")
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.2])
+def test_an_interrupt_of_a_process_that_is_just_starting_shows_no_traceback(
+    tmp_path: Path, source: Path, seconds: float
+) -> None:
+    process = start(tmp_path, str(tmp_path / "out"), "--processes", "2", SHOUTING_SECONDS="0.02")
+    end = time.monotonic() + 60
+    while not (workers := find_workers(process.pid)) and time.monotonic() < end:
+        time.sleep(0.001)
+    time.sleep(seconds)
+    for pid in [*workers, process.pid]:  # a terminal interrupts all of them
+        os.kill(pid, signal.SIGINT)
+    _, log = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert log == "teo: stopped; to resume, run the same command again\n"
+
+
+def find_workers(pid: int) -> list[int]:
+    """Return the processes that a job has started so far."""
+    try:
+        found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [child for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    except OSError:
+        return []
+
+
 @pytest.mark.ray
 def test_ray_gives_the_same_files(tmp_path: Path, source: Path) -> None:
     pytest.importorskip("ray.data")

@@ -259,6 +259,22 @@ def test_one_file_is_joined_from_the_parts_and_known_to_be_finished(
         ({"x.csv": "a"}, "x.csv", "out", "expected a file that ends in .jsonl, .ndjson, .parquet"),
         ({"d/x.csv": "a", "d/y.csv": ""}, "d", "out", "expected files that end in .jsonl"),
         ({"d/x.jsonl": "{}", "d/y.parquet": ""}, "d", "out", "expected JSONL or Parquet, found both"),
+        (
+            {"d/x.jsonl": "{}", "d/y.jsonl.gz": ""},
+            "d",
+            "out",
+            "found {}/d/y.jsonl.gz; convert or move them, or give",
+        ),
+        ({"d/x.jsonl": "{}", "d/y.json": "", "d/z.txt": ""}, "d", "out", "found {}/d/y.json and 1 more; convert"),
+        (
+            {"d/x.jsonl": "{}", "d/y.txt": ""},
+            "d/*",
+            "out",
+            "found {}/d/y.txt; convert or move them, or give a glob",
+        ),
+        ({}, "nofolder", "out", "nofolder: expected a file, a folder or a glob, found nothing of that name; check"),
+        ({"x.jsonl": ""}, "x.jsonl/y", "out", "x.jsonl/y: expected a file, a folder or a glob, found nothing of that"),
+        ({"x.jsonl": "{}"}, "x.jsonl", "x.jsonl", "x.jsonl: expected another file for the output, found one that the"),
         ({"d/x.jsonl": "{}"}, "d", "d", "expected another folder for the output, found that of the input"),
         ({"x.jsonl": "{}", "out/mine.txt": ""}, "x.jsonl", "out", "expected an empty folder or a job to resume"),
         ({"x.jsonl": "{}", "y.jsonl": ""}, "x.jsonl", "y.jsonl", "y.jsonl: expected a new file, found one"),
@@ -274,8 +290,85 @@ def test_what_cannot_be_read_or_written_is_one_line(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=re.escape(wording)):
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=re.escape(wording.format(tmp_path))):
         run_job(make_job(tmp_path / source, tmp_path / target))
+    assert contents(tmp_path) == before
+    assert not (tmp_path / f"{target}.parts").exists()
+
+
+def test_endings_in_capitals_are_read_and_written(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    (tmp_path / "d").mkdir()
+    for number, name in enumerate(("a.jsonl", "b.JSONL", "_SUCCESS", ".c.txt")):
+        write_rows(tmp_path / "d" / name, make_rows(number + 1))
+    totals, _ = run_job(make_job(tmp_path / "d", tmp_path / "OUT.JSONL"))
+    assert totals.rows == 3
+    assert (tmp_path / "OUT.JSONL").is_file()
+
+
+@pytest.mark.parametrize(
+    ("settings", "wording"),
+    [
+        ({"prefer": "serach"}, "prefer: expected search, balanced, careful; found 'serach'"),
+        ({"prefer": "search", "min_confidence": 0.5}, "prefer, min_confidence: expected one of them, found both"),
+        ({"model": ModelChoice(variant="teo"), "n_best": 3}, "n_best: expected a variant that writes one text"),
+        ({"model": ModelChoice(variant="tao")}, "variant: expected one of .* found 'tao'"),
+    ],
+)
+def test_a_mistyped_option_leaves_nothing_behind(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, settings: dict[str, Any], wording: str
+) -> None:
+    source = write_rows(tmp_path / "in.jsonl", make_rows(15))
+    with pytest.raises(InputError, match=wording) as caught:
+        run_job(make_job(source, **settings))
+    assert "to resume" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    assert run_job(make_job(source))[0].rows == 15
+
+
+def test_a_mistake_that_a_worker_finds_blocks_no_output(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise InputError("keep: expected a pattern, found none")
+
+    source = write_rows(tmp_path / "in.jsonl", make_rows(15))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModelChoice, "load", refuse)
+        with pytest.raises(StoppedError) as caught:
+            run_job(make_job(source, n_best=2))
+    assert str(caught.value) == "keep: expected a pattern, found none", "to run it again would change nothing"
+    assert caught.value.exit_code == InputError.exit_code
+    assert run_job(make_job(source))[0].rows == 15
+
+
+@pytest.mark.parametrize(
+    ("columns", "wording"),
+    [
+        (Columns(id="key"), "key: expected the column of the id, found id, history, utterance, note"),
+        (Columns(history="turns"), "turns: expected the column of the history, found id, history, utterance, note"),
+        (Columns(id="id"), None),
+    ],
+)
+def test_a_row_without_a_column_that_was_named_is_a_bad_row(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path, columns: Columns, wording: str | None
+) -> None:
+    totals, _ = run_job(make_job(write_rows(tmp_path / "in.jsonl", make_rows(3)), columns=columns))
+    assert totals.errors == (3 if wording else 0)
+    for record in read_output(tmp_path / "out"):
+        assert record.get("error", {}).get("message") == wording
+
+
+def test_a_rows_own_error_does_not_pass_for_one_of_the_job(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    rows = [{**row, "error": {"line": 7}, "alternatives": ["x"]} for row in make_rows(3)]
+    run_job(make_job(write_rows(tmp_path / "in.jsonl", [*rows, {"error": "old", "alternatives": 1}])))
+    *good, bad = read_output(tmp_path / "out")
+    assert not any({"error", "alternatives"} & set(record) for record in good)
+    assert bad["error"]["message"].startswith("utterance: missing")
 
 
 def test_a_gpu_needs_a_trained_folder(make_job: Callable[..., Job], tmp_path: Path) -> None:

@@ -73,7 +73,12 @@ def test_messages_and_one_file(shouting: Shouting, make_job: Callable[..., Job],
     ("columns", "wording"),
     [
         (Columns(), r"expected a column utterance or messages, found key, turns, text, .*--utterance or --messages"),
-        (Columns(utterance="words"), r"words: expected the column of the utterance, found key, turns"),
+        (Columns(utterance="words"), r"in.parquet: words: expected the column of the utterance, found key, turns"),
+        (Columns(history="past", utterance="text"), r"in.parquet: past: expected the column of the history, found key"),
+        (
+            Columns(utterance="text", id="number"),
+            r"in.parquet: number: expected the column of the id, found key, turns",
+        ),
         (Columns(history="turns", utterance="text", id="rewrite"), None),
     ],
 )
@@ -85,6 +90,26 @@ def test_columns_that_are_not_there_end_the_job(
     if wording is None:
         assert run_job(job)[0].errors == 0
         return
-    with pytest.raises(Exception, match=wording) as caught:
+    with pytest.raises(InputError, match=wording) as caught:
         run_job(job)
-    assert caught.value.exit_code == InputError.exit_code
+    assert "to resume" not in str(caught.value)
+    assert not (tmp_path / "out").exists(), "the job may be started with other columns"
+
+
+def test_columns_are_checked_in_every_file_before_any_is_rewritten(
+    shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    (tmp_path / "d").mkdir()
+    table = make_table(3)
+    pq.write_table(table, tmp_path / "d" / "a.parquet")
+    pq.write_table(table.drop_columns(["key"]), tmp_path / "d" / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet: key: expected the column of the id, found turns, text"):
+        run_job(make_job(tmp_path / "d", columns=COLUMNS))
+    assert not shouting.asked
+
+
+def test_two_columns_of_one_name_are_refused(shouting: Shouting, make_job: Callable[..., Job], tmp_path: Path) -> None:
+    table = make_table(3)
+    pq.write_table(table.append_column("day", table["day"]), tmp_path / "in.parquet")
+    with pytest.raises(InputError, match=r"in\.parquet: expected columns of different names, found 'day' twice"):
+        run_job(make_job(tmp_path / "in.parquet", columns=COLUMNS))

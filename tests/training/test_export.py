@@ -197,6 +197,15 @@ def test_a_sentencepiece_model_of_another_kind_is_refused(
         )
 
 
+def test_an_exported_model_is_not_exported_again(trained: Path, tmp_path: Path) -> None:
+    folder = export_model(trained, tmp_path / "out").path
+    with pytest.raises(
+        ModelError, match=r"out: expected the folder that training wrote, found .* exported already; use"
+    ):
+        export_model(folder, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
 def test_an_exported_folder_is_evaluated_like_a_trained_one(trained: Path, tmp_path: Path) -> None:
     from teo.pipelines import PIPELINES, predict
 

@@ -191,6 +191,8 @@ def describe(progress: JobProgress) -> str:
 def summarise(totals: Totals, progress: JobProgress) -> str:
     """Return the totals and the speed of a finished job in words."""
     rows = f"{totals.rows:,} rows: {totals.changed:,} changed, {totals.errors:,} bad, {totals.repeated:,} repeated"
+    if not totals.rows:
+        return f"{rows}; the input has none"
     if not progress.done:
         return f"{rows}; all of them were done before"
     before = f" ({progress.before:,} were done before)" if progress.before else ""

@@ -10,6 +10,7 @@ import typer
 
 from teo.cli.options import VariantOption
 from teo.cli.output import echo_json
+from teo.errors import InputError
 
 
 def calibrate(
@@ -48,6 +49,8 @@ def calibrate(
     from teo.evaluation.calibrate import calibrate as run
     from teo.evaluation.calibration_report import summarise_calibration, write_report
 
+    if limit is not None and limit < 1:
+        raise InputError(f"limit: expected a number of rows from 1 on, found {limit}")
     sets = [CalibrationSet(path.stem, load_rows("jsonl", path, "all").rows[:limit]) for path in files]
     report = run(model, sets, variant, evidence=[name.strip() for name in evidence.split(",") if name.strip()])
     if out is not None:

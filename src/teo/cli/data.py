@@ -70,6 +70,7 @@ def convert(
     forms: FormsOption = None,
 ) -> None:
     """Write the rows as JSON lines: id, history, utterance, rewrite."""
+    _require_apart(out, path)
     loaded = _load(name, path, split, strict, _options(history, forms))
     _write(out, (row.to_dict() for row in loaded.rows))
 
@@ -90,6 +91,7 @@ def edits(
     """Write the rows with their derived operations and edits."""
     from teo.data.row import edit_record
 
+    _require_apart(out, path)
     loaded = _load(name, path, split, strict, _options(history, forms))
     _write(out, (edit_record(row, order.value) for row in loaded.rows))
 
@@ -158,6 +160,17 @@ def _report_skipped(skipped: tuple[Skipped, ...]) -> None:
         typer.echo(f"skipped {item}", err=True)
     if skipped:
         typer.echo(f"{len(skipped)} malformed rows skipped (--strict makes them an error)", err=True)
+
+
+def _require_apart(out: Path, source: Path) -> None:
+    """Raise if the file to write is the one that is read, or lies in the folder that is read."""
+    from teo.errors import InputError
+
+    target, read = out.resolve(), source.resolve()
+    if str(out) == "-" or not target.is_relative_to(read):
+        return
+    found = "the file that is read" if target == read else f"a file in the folder that is read, {source}"
+    raise InputError(f"{out}: expected a file outside the data that is read, found {found}; write elsewhere")
 
 
 def _write(out: Path, records: Iterable[Mapping[str, Any]]) -> None:

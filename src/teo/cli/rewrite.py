@@ -43,7 +43,8 @@ def rewrite(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.", metavar="")] = False,
     model: Annotated[
-        str | None, typer.Option(help="A model folder or a hub id; by default the embedded model.", metavar="MODEL")
+        str | None,
+        typer.Option(help="A model folder, or hub:owner/name; by default the embedded model.", metavar="MODEL"),
     ] = None,
     variant: Annotated[
         str | None,

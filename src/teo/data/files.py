@@ -69,6 +69,8 @@ def read_json_array(file: Path, file_format: str, name: str) -> list[Any]:
                 f"({error.msg}); get the file again"
             ) from error
         raise DataError(wrong_format(file, file_format, name)) from error
+    except (ValueError, RecursionError) as reason:  # a number too long, lists too deep
+        raise DataError(f"{file}: expected {file_format}, found JSON that cannot be read ({reason})") from None
     if not isinstance(items, list):
         raise DataError(wrong_format(file, file_format, name))
     return items

@@ -65,6 +65,8 @@ def _read_row(line: str | None, number: int) -> Row:
         value = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"expected a JSON object, found text that is not JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as reason:  # a number too long, lists too deep
+        raise InputError(f"expected a JSON object, found text that is not JSON ({reason})") from None
     dialogue = Dialogue.from_row(value)
     rewrite, *references = _read_rewrites(value)
     return Row(str(value.get("id", number)), dialogue, rewrite, tuple(references), _read_keys(value))

@@ -12,7 +12,7 @@ import numpy as np
 
 from teo.errors import InputError, MissingExtraError, ModelError
 from teo.files import write_json, write_text
-from teo.loading import ModelFolder, Role, open_model
+from teo.loading import ModelFolder, Role, is_exported, open_model
 from teo.runtime.onnx_files import DESCRIPTION, Description
 from teo.training.saving import disk_errors, whole_folder
 from teo.units import is_exact_match
@@ -54,6 +54,11 @@ def export_model(folder: str | Path, out: str | Path, *, quantize: str = "int8")
     form: Form = "int8" if quantize == "int8" else "none"
     source, target = Path(folder), Path(out)
     described = ModelFolder.load(source)
+    if is_exported(source):
+        raise ModelError(
+            f"{source}: expected the folder that training wrote, found a model that is exported already; "
+            "use it as it is"
+        )
     names = _weight_folders(described)
     parameters = 0
     with disk_errors(target), whole_folder(target, source) as beside:

@@ -9,9 +9,10 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from threading import current_thread, main_thread
 from typing import Any
 
 from teo.cores import available_cores
@@ -50,6 +51,28 @@ def run_local(task: BatchTask, parts: Sequence[Part], processes: int) -> Generat
         pool.stop()
 
 
+@contextmanager
+def _hold_interrupts() -> Iterator[None]:
+    """Hold back an interrupt for the moment; a process that starts meanwhile holds it back until it ignores it.
+
+    A process inherits the mask of signals, but in this one another thread may take the signal: so it is noted too.
+    """
+    if not hasattr(signal, "pthread_sigmask") or current_thread() is not main_thread():  # Windows has no masks
+        yield
+        return
+    resource_tracker.ensure_running()  # started later, it would let interrupts through again
+    interrupts: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
+
+
 class _WorkerPool:
     """Worker processes by the connections to them: number, part and process."""
 
@@ -77,6 +100,7 @@ class _WorkerPool:
         lost, self.lost = self.lost, []
         return lost
 
+    @_hold_interrupts()
     def start(self, number: int, part: Part) -> None:
         """Start a process and give it its first part."""
         ours, theirs = self._context.Pipe()

@@ -26,6 +26,8 @@ def refuse_overlap(source: str, output: Output, plan: Plan) -> None:
     pattern, *written = (_resolve(path) if on_disk else path for path in (pattern, *written))
     files = {_resolve(part.file) if on_disk else part.file for part in plan.parts}
     same = PurePosixPath(written[0]).parent in {PurePosixPath(file).parent for file in files}
+    if output.file and written[1] in files:
+        raise InputError(f"{output.file}: expected another file for the output, found one that the input names too")
     is_file = pattern in files
     below = not is_file and any(
         PurePosixPath(path).is_relative_to(pattern) or matches(path, pattern) for path in written
@@ -42,7 +44,10 @@ def _resolve(path: str) -> str:
 
 @contextmanager
 def hold_lock(store: Store, folder: str) -> Iterator[None]:
-    """Hold the output of a job, if it is on a disk; the lock ends with the process, however that ends."""
+    """Hold the output of a job, if it is on a disk; the lock ends with the process, however that ends.
+
+    A folder that was made for the lock and got nothing else goes with it.
+    """
     try:
         import fcntl
     except ImportError:  # Windows
@@ -51,6 +56,7 @@ def hold_lock(store: Store, folder: str) -> Iterator[None]:
     if not isinstance(store, LocalStore):
         yield
         return
+    made = not Path(folder).exists()
     make_folder(Path(folder))
     path = Path(folder) / LOCK
     while True:
@@ -68,3 +74,5 @@ def hold_lock(store: Store, folder: str) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)
         os.close(descriptor)
+        if made and not any(Path(folder).iterdir()):  # the job was refused before it began
+            Path(folder).rmdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from teo.errors import InputError, MissingExtraError
 from teo.records import BLANK, require_lines
 from teo.scale.parts import InputFile, Part
-from teo.scale.stores import Store, open_store
+from teo.scale.stores import Store, is_there, open_store
 
 Format = Literal["jsonl", "parquet"]
 SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
@@ -45,31 +46,50 @@ def plan_input(location: str, part_rows: int | None, least: int = 1) -> Plan:
     """
     store, path = open_store(location)
     folder, files = store.find(path)
-    wanted = [file for file in files if PurePosixPath(file).suffix in SUFFIXES] if len(files) != 1 else files
-    if not wanted:
-        raise InputError(
-            f"{location}: expected files that end in {', '.join(SUFFIXES)}; found none; give a file, a folder or a glob"
-        )
-    kinds = {SUFFIXES.get(PurePosixPath(file).suffix) for file in wanted}
-    if None in kinds:
-        raise InputError(f"{location}: expected a file that ends in {', '.join(SUFFIXES)}; rename or convert it")
-    if len(kinds) > 1:
-        raise InputError(f"{location}: expected JSONL or Parquet, found both; give a glob such as {location}/*.jsonl")
-    kind = kinds.pop() or "jsonl"
+    kind = _require_format(location, files, missing=files == [path] and not is_there(store, path))
     cutter = _Cutter(part_rows, min(least, MOST_PART_ROWS))
     sources = []
-    for file in wanted:
+    for file in files:
         name = str(PurePosixPath(file).relative_to(folder)) if folder != "." else file
         sources.append(_plan_file(store, file, name, kind, cutter))
     parts = [
         (file, source.name, piece)
-        for file, source, pieces in zip(wanted, sources, cutter.files, strict=True)
+        for file, source, pieces in zip(files, sources, cutter.files, strict=True)
         for piece in pieces
     ]
     if not parts:  # no rows at all: one part without any, so that there is an output
-        parts = [(wanted[0], sources[0].name, (0, 1, 0, 0))]
+        parts = [(files[0], sources[0].name, (0, 1, 0, 0))]
     numbered = (Part(number, file, name, *piece) for number, (file, name, piece) in enumerate(parts))
     return Plan(kind, tuple(sources), tuple(numbered), cutter.rows)
+
+
+def format_of(path: str) -> Format | None:
+    """Return the format of a file by the end of its name, in capitals or not; None if it is no input's."""
+    return SUFFIXES.get(PurePosixPath(path).suffix.lower())
+
+
+def _require_format(location: str, files: Sequence[str], *, missing: bool) -> Format:
+    """Return the one format that all files have; raises for a file of no format: it must not be skipped in silence."""
+    endings = ", ".join(SUFFIXES)
+    kinds = {kind for kind in map(format_of, files) if kind is not None}
+    others = [file for file in files if format_of(file) is None]
+    if missing and others:
+        raise InputError(f"{location}: expected a file, a folder or a glob, found nothing of that name; check the path")
+    if not kinds and len(files) == 1:
+        raise InputError(f"{location}: expected a file that ends in {endings}; rename or convert it")
+    if not kinds:
+        raise InputError(
+            f"{location}: expected files that end in {endings}; found none; give a file, a folder or a glob"
+        )
+    if others:
+        more = f" and {len(others) - 1} more" if others[1:] else ""
+        raise InputError(
+            f"{location}: expected only files that end in {endings}, found {others[0]}{more}; convert or move them, or "
+            "give a glob that leaves them out, such as 'FOLDER/*.jsonl'"
+        )
+    if len(kinds) > 1:
+        raise InputError(f"{location}: expected JSONL or Parquet, found both; give a glob such as {location}/*.jsonl")
+    return kinds.pop()
 
 
 _Piece = tuple[int, int, int, int]

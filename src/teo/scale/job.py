@@ -9,15 +9,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from teo.cores import available_cores
+from teo.decision import choose_threshold
 from teo.errors import InputError, TeoError
 from teo.loading import Model, is_exported, locate, open_model
-from teo.pipelines import PIPELINES, find_variant
+from teo.pipelines import PIPELINES, choose_pipeline, find_variant, require_one_text
 from teo.scale.engines import ray_cluster, run_local, run_ray
 from teo.scale.guards import hold_lock, refuse_overlap
 from teo.scale.inputs import Plan, plan_input
 from teo.scale.manifest import FORMAT_VERSION, State, describe_plan
 from teo.scale.output import Output
 from teo.scale.parts import Done, Part
+from teo.scale.rows import require_parquet_columns
 from teo.scale.stores import open_store
 from teo.scale.worker import BatchTask, Report, describe_failure
 from teo.version import __version__
@@ -100,10 +102,11 @@ class JobProgress:
 
 
 class StoppedError(TeoError):
-    """A job that stopped early and can be resumed."""
+    """A job that stopped early. It can be resumed, unless the user's mistake (status 2) would stop it again."""
 
     def __init__(self, reason: str, done: int, parts: int, status: int) -> None:
-        super().__init__(f"{reason}; {done} of {parts} parts are done: to resume, run the same command again")
+        resume = f"; {done} of {parts} parts are done: to resume, run the same command again"
+        super().__init__(reason if status == InputError.exit_code else reason + resume)
         self.exit_code = status
 
 
@@ -113,12 +116,15 @@ def run_job(job: Job, listen: Callable[[JobProgress], None] = lambda progress: N
     `listen` is called when the rewriting begins and after each part.
     """
     model = open_task_model(job.task)
+    require_options(job.task, model)
     plan = plan_input(job.task.input, job.part_rows, 2 * job.task.model.batch_size)
     output = Output.of(job.task.output, plan)
     refuse_overlap(job.task.input, output, plan)
     task = replace(
         job.task, output=output.folder, format=plan.format, model=replace(job.task.model, runtime=model.runtime)
     )
+    if plan.format == "parquet":
+        require_parquet_columns(open_store(job.task.input)[0], plan.parts, job.task.columns)
     store, path = open_store(output.folder)
     with hold_lock(store, path):
         return _run(job, task, make_manifest(job, model, plan), plan, output, listen)
@@ -143,16 +149,21 @@ def _run(
         return Totals(**end["totals"]), JobProgress(plan.rows, before=plan.rows)
     progress = JobProgress(plan.rows, before=Totals.of(list(done.values())).rows)
     missing = [part for part in plan.parts if part.number not in done]
-    with _engine(job, task, missing) as (processes, reports):
-        progress.processes, progress.started = processes, time.monotonic()
-        listen(progress)
-        for report in reports:
-            if report.done is None:
-                raise StoppedError(report.failure, len(done), len(plan.parts), report.status)
-            done[report.number] = report.done
-            progress.add(report.done, report.seconds)
+    try:
+        with _engine(job, task, missing) as (processes, reports):
+            progress.processes, progress.started = processes, time.monotonic()
             listen(progress)
-        progress.ended = time.monotonic()
+            for report in reports:
+                if report.done is None:
+                    raise StoppedError(report.failure, len(done), len(plan.parts), report.status)
+                done[report.number] = report.done
+                progress.add(report.done, report.seconds)
+                listen(progress)
+            progress.ended = time.monotonic()
+    except TeoError as error:
+        if not done and error.exit_code == InputError.exit_code:
+            state.abandon()
+        raise
     state.check(missing, done)
     if missing:
         _require_unchanged(job, plan)
@@ -203,6 +214,14 @@ def open_task_model(task: BatchTask) -> Model:
             f"{error}; a GPU runs the torch weights of a trained folder: give the folder that training wrote with "
             "--model (the embedded model has none)"
         ) from error
+
+
+def require_options(task: BatchTask, model: Model) -> None:
+    """Raise for options that every call of the rewriter would refuse, before anything is written."""
+    choose_threshold(task.min_confidence, task.prefer)
+    pipeline = choose_pipeline(task.model.variant or model.folder.variant, model.folder.roles, str(model.path))
+    if task.n_best > 1:
+        require_one_text(pipeline)
 
 
 def make_manifest(job: Job, model: Model, plan: Plan) -> dict[str, Any]:

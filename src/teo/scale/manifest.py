@@ -61,6 +61,11 @@ class State:
         self._write_manifest(manifest)
         return None
 
+    def abandon(self) -> None:
+        """Forget a job of which no part is done, so that the next one may have other settings."""
+        self._drop_leftovers()
+        self._store.remove(f"{self._folder}/{MANIFEST}")
+
     def finish(self, manifest: Mapping[str, Any], end: Mapping[str, Any]) -> None:
         """Store how the job ended: it is finished."""
         self._write_manifest({**manifest, **end})

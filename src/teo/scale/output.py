@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from teo.errors import InputError
-from teo.scale.inputs import SUFFIXES, Plan, require_parquet
+from teo.scale.inputs import Plan, format_of, require_parquet
 from teo.scale.manifest import MANIFEST, State
-from teo.scale.stores import Store, open_store
+from teo.scale.stores import Store, is_there, open_store
 
 _CHUNK = 1 << 22
 
@@ -28,7 +28,7 @@ class Output:
     def of(cls, location: str, plan: Plan) -> Output:
         """Return the output of a location: one that ends as a file of the input's format does is a file."""
         base, mark, query = location.partition("?")
-        kind = SUFFIXES.get(PurePosixPath(base).suffix)
+        kind = format_of(base)
         if kind is None:
             return cls(location)
         if kind != plan.format:
@@ -37,14 +37,14 @@ class Output:
 
     def require_free(self, state: State) -> None:
         """Raise if the file exists and is not from an unfinished job of ours."""
-        if self.file and not state.begun and self._is_there(self.file):
+        if self.file and not state.begun and is_there(*open_store(self.file)):
             raise InputError(f"{self.file}: expected a new file, found one; remove it or give another output")
 
     def require_there(self, joined: Mapping[str, Any] | None) -> None:
         """Raise if a job is finished and its file is gone, or is not the one that was written."""
         if not self.file:
             return
-        found = self._describe() if self._is_there(self.file) else None
+        found = self._describe() if is_there(*open_store(self.file)) else None
         if found is None or found != joined:
             what = "none" if found is None else "one that was changed since"
             raise InputError(
@@ -71,10 +71,6 @@ class Output:
                 digest.update(chunk)
                 size += len(chunk)
         return {"size": size, "digest": digest.hexdigest()}
-
-    def _is_there(self, file: str) -> bool:
-        store, path = open_store(file)
-        return PurePosixPath(path).name in store.sizes(str(PurePosixPath(path).parent))
 
 
 def _join_tables(store: Store, parts: list[str]) -> bytes:

@@ -33,9 +33,9 @@ class Columns:
     id: str | None = None
 
     def items(self) -> list[tuple[str, str]]:
-        """Return the names that rows should have, with the columns that hold them, if these differ."""
+        """Return the names that rows should have, with the columns that were named for them."""
         named = {"history": self.history, "utterance": self.utterance, "messages": self.messages, "id": self.id}
-        return [(name, column) for name, column in named.items() if column is not None and column != name]
+        return [(name, column) for name, column in named.items() if column is not None]
 
 
 class PartRows(Protocol):
@@ -89,8 +89,9 @@ def read_jsonl(store: Store, part: Part, columns: Columns) -> JsonlRows:
             dialogue: Dialogue | InputError
             try:
                 row = parse_line(line)
+                found_columns = list(row)
                 row = rename(row, columns)
-                require_columns(row, columns)
+                require_columns(found_columns, columns)
                 dialogue = Dialogue.from_row(row)
             except InputError as error:
                 dialogue = error
@@ -104,6 +105,8 @@ def rename(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     """Return a row with its columns under the names that dialogues have."""
     renamed = dict(row)
     for name, column in columns.items():
+        if column == name or column not in row:
+            continue
         if name in row:
             raise InputError(f"{name}: expected it in the column '{column}' only, found a column '{name}' too")
         if column in renamed:
@@ -111,11 +114,35 @@ def rename(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     return renamed
 
 
-def require_columns(row: Mapping[str, Any], columns: Columns) -> None:
-    """Raise if a row lacks the column that was named for its utterance or messages."""
+def require_columns(found: Sequence[str], columns: Columns) -> None:
+    """Raise if a row or a table lacks a column that was named."""
     for name, column in columns.items():
-        if name in ("utterance", "messages") and name not in row:
-            raise InputError(f"{column}: expected the column of the {name}, found {', '.join(row) or 'no columns'}")
+        if column not in found:
+            raise InputError(f"{column}: expected the column of the {name}, found {', '.join(found) or 'no columns'}")
+
+
+def require_parquet_columns(store: Store, parts: Sequence[Part], columns: Columns) -> None:
+    """Raise if a Parquet file of a job lacks columns, before any of it is rewritten."""
+    for file in dict.fromkeys(part.file for part in parts):
+        with store.open(file) as stream:
+            _name_columns(require_parquet(file).read_schema(stream).names, columns, file)
+
+
+def _name_columns(found: Sequence[str], columns: Columns, file: str) -> dict[str, str]:
+    """Return the columns of a Parquet file by the names that dialogues have; raises if it cannot be read by them."""
+    if twice := next((name for name in found if found.count(name) > 1), None):
+        raise InputError(f"{file}: expected columns of different names, found '{twice}' twice; rename one of them")
+    try:
+        require_columns(found, columns)
+        named = rename({name: name for name in found}, columns)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    if not {"utterance", "messages"} & set(named):
+        raise InputError(
+            f"{file}: expected a column utterance or messages, found {', '.join(named) or 'none'}; "
+            "say which it is with --utterance or --messages"
+        )
+    return named
 
 
 class ParquetRows:
@@ -125,15 +152,9 @@ class ParquetRows:
         self._name, self._first = part.name, part.first
         with store.open(part.file) as stream:
             table = _read_slice(require_parquet(part.file).ParquetFile(stream), part)
-        named = rename({name: name for name in table.column_names}, columns)
-        require_columns(named, columns)
+        named = _name_columns(table.column_names, columns, part.file)
         self._table = table.select(list(named.values())).rename_columns(list(named))
         wanted = [name for name in named if name in INPUT_KEYS]
-        if not {"utterance", "messages"} & set(wanted):
-            raise InputError(
-                f"{part.file}: expected a column utterance or messages, found {', '.join(named) or 'none'}; "
-                "say which it is with --utterance or --messages"
-            )
         rows = self._table.select(wanted).to_pylist()
         self.dialogues: Sequence[Dialogue | InputError] = list(map(_read_row, rows))
 

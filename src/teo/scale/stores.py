@@ -67,6 +67,11 @@ def open_store(location: str) -> tuple[Store, str]:
     return ArrowStore(files), path
 
 
+def is_there(store: Store, path: str) -> bool:
+    """Tell whether a store has a file."""
+    return PurePosixPath(path).name in store.sizes(str(PurePosixPath(path).parent))
+
+
 class LocalStore:
     """The disks of this machine."""
 
@@ -103,7 +108,7 @@ class LocalStore:
         """Return the files of a folder by name: how many bytes they have."""
         try:
             return {file.name: file.stat().st_size for file in Path(folder).iterdir() if file.is_file()}
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
 
     def remove(self, path: str) -> None:
