@@ -38,6 +38,7 @@ from teo_lab.rows.variations import (
 )
 
 _converters = cache(open_converters)
+_MARKS = frozenset("!?！？")
 NAMES = {True: "阿尔法", False: "Zorvania"}
 """Names that no dialogue has, for a Chinese and for an English dialogue."""
 
@@ -64,6 +65,11 @@ def make_kinds(rows: Sequence[Row]) -> dict[str, Vary]:
         "no capitals (English)": lambda row, rng: (
             None if holds_cjk(row.rewrite) else change_typing(row, lambda typed: drop_capitals(typed, rng))
         ),
+        "capitals throughout (English)": lambda row, rng: (
+            None if holds_cjk(row.rewrite) else _change_utterance(row, row.dialogue.utterance.upper())
+        ),
+        "emoji and repeated marks": lambda row, rng: _decorate(row),
+        "odd spaces": lambda row, rng: change_texts(row, lambda text: "\u3000" + text.replace(" ", "  ") + "\n"),
         "typing errors": lambda row, rng: change_typing(
             row, lambda typed: mistype(typed, language_of(row.rewrite), rng)
         ),
@@ -98,6 +104,19 @@ def _rename(row: Row) -> Row | None:
     """Return a row in which the longest that the rewrite took from the history, a name or so, is called otherwise."""
     name = copied_name(row)
     return None if name is None else rename(row, name, NAMES[holds_cjk(name)])
+
+
+def _change_utterance(row: Row, utterance: str) -> Row:
+    return replace(row, dialogue=replace(row.dialogue, utterance=utterance))
+
+
+def _decorate(row: Row) -> Row | None:
+    """Return a row whose last mark comes three times, with a picture behind it; None if the rewrite ends otherwise."""
+    utterance, rewrite = row.dialogue.utterance, row.rewrite
+    mark = utterance[-1] if utterance[-1:] in _MARKS else ""
+    if mark != (rewrite[-1] if rewrite[-1:] in _MARKS else ""):
+        return None
+    return replace(_change_utterance(row, f"{utterance}{2 * mark} 😊"), rewrite=f"{rewrite}{2 * mark} 😊")
 
 
 def _convert(row: Row, rng: random.Random) -> Row | None:

@@ -49,6 +49,19 @@ def vary(kind: str, row: Row) -> Row | None:
             "When was Frank Herbert born",
         ),
         (
+            "emoji and repeated marks",
+            DUNE,
+            (*DUNE.dialogue.history, "When was he born??? 😊"),
+            "When was Frank Herbert born??? 😊",
+        ),
+        ("capitals throughout (English)", DUNE, (*DUNE.dialogue.history, "WHEN WAS HE BORN?"), DUNE.rewrite),
+        (
+            "odd spaces",
+            SINGER,
+            ("\u3000谁唱的青花瓷？\n", "\u3000周杰伦唱的。\n", "\u3000他多大了？\n"),
+            "\u3000周杰伦多大了？\n",
+        ),
+        (
             "no capitals (English)",
             DUNE,
             ("who wrote dune", "Frank Herbert.", "when was he born"),
