@@ -37,7 +37,7 @@ def test_http_gives_the_record_that_python_gives() -> None:
             answer = (await client.post("/v1/rewrite", json={"items": rows})).json()
             assert answer["items"] == [one.to_dict() for one in rewriter.rewrite_many(rows)]
             assert answer["items"][0]["rewrite"] == "  It is Ben Affleck  who acted."
-            assert answer["items"][2]["truncated"] == {"turns": 1, "characters": 150}
+            assert answer["items"][2]["truncated"] == {"turns": 0, "characters": 47}
             refused = await client.post("/v1/rewrite", json={"items": rows[:3], "truncation": "error"})
             assert refused.json()["items"][2]["error"]["field"] == "items[2].history"
             assert (await client.get("/health")).json()["model"] == "scripted"
