@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from teo.errors import ConfigError
+from teo.training.settings import read_settings
 from teo_lab.cli.app import app
+from teo_lab.pretraining.pretrain import PretrainConfig
 
 
 def configuration(tmp_path: Path) -> Path:
@@ -38,6 +41,13 @@ def test_preparing_and_pretraining(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["pretrain", str(file)], catch_exceptions=False)
     assert done.stdout.strip() == str(tmp_path / "out" / "model")
     assert (tmp_path / "out" / "model" / "config.json").is_file()
+
+
+def test_the_help_names_a_key_that_pretraining_has(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["pretrain", "--help"], env={"COLUMNS": "200"}).stdout
+    (override,) = re.findall(r"such as (\S+=\S+?)\.", shown)
+    settings = read_settings(configuration(tmp_path), PretrainConfig, [override])
+    assert settings.loop.steps == 20_000
 
 
 def test_an_unknown_key_is_named(tmp_path: Path) -> None:

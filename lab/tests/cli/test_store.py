@@ -78,3 +78,27 @@ def test_what_is_no_run_is_said(tmp_path: Path, run: Path, folder: str, message:
     with pytest.raises(InputError, match=re.escape(message)):
         store(tmp_path / "out", [tmp_path / folder])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("keep", "n", "message"),
+    [
+        (-9, 3, "predictions.jsonl:3: expected a row that teo evaluate wrote (JSONDecodeError"),
+        (None, 4, "predictions.jsonl: expected 4 rows, as metrics.json has them, found 3; run teo evaluate again"),
+    ],
+    ids=["torn in a line", "torn between lines"],
+)
+def test_torn_predictions_are_refused(tmp_path: Path, run: Path, keep: int | None, n: int, message: str) -> None:
+    metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+    (run / "metrics.json").write_text(json.dumps({**metrics, "n": n}), encoding="utf-8")
+    predictions = run / "predictions.jsonl"
+    predictions.write_bytes(predictions.read_bytes()[:keep])
+    with pytest.raises(InputError, match=re.escape(message)):
+        store(tmp_path / "out", [run])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_row_without_its_fields_is_refused(tmp_path: Path, run: Path) -> None:
+    (run / "predictions.jsonl").write_text('{"id": "a"}\n[]\n', encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape("predictions.jsonl:1: expected a row that teo evaluate wrote")):
+        store(tmp_path / "out", [run])

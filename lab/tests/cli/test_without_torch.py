@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from teo_lab.paths import LAB
+from teo_lab.paths import LAB, RESULTS
 
 BLOCKED = """
 import importlib.abc, sys
@@ -33,7 +34,7 @@ sys.exit(run_command(app_of(verb), "teo-lab"))
     [
         ("report", ["--out", "OUT"]),
         ("pages", ["--check"]),
-        ("reproduce", ["architectures", "--stored", "--data", "DATA", "--out", "OUT"]),
+        ("reproduce", ["architectures", "--stored", "--out", "STORED"]),
         ("reproduce", ["all", "--dry-run", "--data", "DATA", "--out", "OUT"]),
         ("judge", ["--help"]),
         ("retrieval", ["--help"]),
@@ -43,7 +44,10 @@ sys.exit(run_command(app_of(verb), "teo-lab"))
 )
 def test_a_verb_runs_without_torch(verb: str, words: list[str], tmp_path: Path) -> None:
     (tmp_path / "data" / "task").mkdir(parents=True)
-    known = {"OUT": str(tmp_path / "out"), "DATA": str(tmp_path / "data")}
+    stored = tmp_path / "teo-base"
+    if "STORED" in words:
+        shutil.copytree(RESULTS / "reproduce" / "teo-base", stored)
+    known = {"OUT": str(tmp_path / "out"), "DATA": str(tmp_path / "data"), "STORED": str(stored)}
     folders = ",".join(str(folder) for folder in (LAB.parent / "src", LAB / "src", LAB / "tests"))
     script = BLOCKED % (verb, verb)
     line = [sys.executable, "-c", script, folders, verb, *(known.get(word, word) for word in words)]

@@ -369,6 +369,39 @@ def test_preparing_stops_before_training(tmp_path: Path, shard: Path) -> None:
     assert {path.name for path in (tmp_path / "x").iterdir()} == {"tokenizer.json", "streams"}
 
 
+@pytest.mark.train
+def test_a_run_is_resumed_with_its_own_settings_alone(tmp_path: Path, shard: Path) -> None:
+    torch.set_num_threads(1)
+    pretrain(tiny(tmp_path, shard, "run", "loop.steps=1"))
+    record = tmp_path / "run" / "record.json"
+    written = record.read_bytes()
+    for override, wording in (
+        ("seed=7", "seed: the run to resume was started with 1, found 7; resume with the same configuration"),
+        ("loop.learning_rate=0.5", "loop.learning_rate: the run to resume was started with"),
+        (f'shards={{"{tmp_path / "other.jsonl"}" = 1.0}}', "the run to resume was started with"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(wording)):
+            pretrain(tiny(tmp_path, shard, "run", "loop.steps=1", override))
+    assert record.read_bytes() == written
+    pretrain(tiny(tmp_path, shard, "run", "loop.steps=1", "workers=1"))
+    assert record.read_bytes() == written, "it says how the weights were made"
+
+
+def test_two_shards_never_share_a_stream(tmp_path: Path, shard: Path, tokenizer: Tokenizer) -> None:
+    tokenizer.save(str(tmp_path / "t.json"))
+    shards = []
+    for folder in ("sa", "sb"):
+        (tmp_path / folder).mkdir()
+        shards.append(tmp_path / folder / shard.name)
+        shards[-1].write_bytes(shard.read_bytes())
+    listed = ", ".join(f'"{path}" = 1.0' for path in shards)
+    config = tiny(tmp_path, shard, "x", f"tokenizer={tmp_path / 't.json'}", f"shards={{{listed}}}")
+    with pytest.raises(
+        ConfigError, match=r"differ before the first dot, found tiny again in .*sb/tiny\.jsonl\.xz; ren"
+    ):
+        prepare(config)
+
+
 @pytest.mark.parametrize(
     ("override", "wording"),
     [

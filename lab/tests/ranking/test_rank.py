@@ -17,7 +17,7 @@ from typer.testing import CliRunner  # noqa: E402
 from packed_runs import tiny_base  # noqa: E402
 from teo.data.row import Row  # noqa: E402
 from teo.dialogue import Dialogue  # noqa: E402
-from teo.errors import ConfigError, ModelError  # noqa: E402
+from teo.errors import ConfigError, InputError, ModelError  # noqa: E402
 from teo.loading import ModelFolder, Role  # noqa: E402
 from teo.models.backbone import IGNORED  # noqa: E402
 from teo.training.backbones import load_base  # noqa: E402
@@ -109,6 +109,21 @@ def test_too_little_time_is_an_error_and_writes_nothing(folder: Path, tmp_path: 
     with pytest.raises(ConfigError, match="expected more time, or fewer rows in a round"):
         rank(folder, ROWS, tmp_path / "out", replace(SETTINGS, minutes=1e-6), "cpu")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_must_not_be_replaced_is_refused_before_learning(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def learn(*_: object) -> None:
+        raise AssertionError("the time was spent")
+
+    monkeypatch.setattr(Ranking, "__init__", learn)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="expected an empty folder or a model to replace, found other files"):
+        rank(folder, ROWS, tmp_path, SETTINGS, "cpu")
+    with pytest.raises(InputError, match="expected another folder than that of the source"):
+        rank(folder, ROWS, folder, SETTINGS, "cpu")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_a_model_without_the_roles_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,11 +135,52 @@ def test_the_architectures_are_trained_and_a_missing_one_is_named(teo: Teo, tmp_
     assert teo("all", *settings, "--dataset", "task", "--stored") == (0, page), "from what is stored alone"
 
 
-def test_nothing_stored_gives_pages_that_say_so(teo: Teo) -> None:
+def test_a_table_of_which_nothing_is_stored_is_not_written(teo: Teo, tmp_path: Path) -> None:
     status, page = teo("all", "--stored", "--dataset", "task")
     assert status == 0
-    assert "Left out, since no evaluation is stored: copy, direct, TEO-Stage1, TEO-RFIS, TEO, TEO-Gold." in page
-    assert "| TASK | +8.0 | - | - | - | not measured |" in page
+    assert page.startswith("# Table 9"), "it needs no model"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["table9.md"]
+    assert teo("table2", "--stored")[0] == 2
+
+
+def test_stored_tables_need_neither_data_nor_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "teo-base"
+    shutil.copytree(RESULTS / "reproduce" / "teo-base", out, ignore=shutil.ignore_patterns("*.md", "*.png"))
+    status = run_verb(monkeypatch, reproduce, "all", "--stored", "--out", str(out))
+    page = capsys.readouterr().out
+    assert status == 0
+    before, after = ((folder / "table2.md").read_text() for folder in (RESULTS / "reproduce" / "teo-base", out))
+    assert before.split("Made by")[0] == after.split("Made by")[0], "both seeds, and the settings of the runs"
+    made = page[page.index("Made by") :].splitlines()[0]
+    assert "evaluation.batch_size=256" in made
+    assert made.endswith("--base teo-base --data data --seeds 2`.")
+    assert not (out / "table9.md").exists(), "it counts the datasets"
+    assert not (out / "errors.md").exists(), "it counts the datasets"
+    status = run_verb(monkeypatch, reproduce, "all", "evaluation.batch_size=8", "--stored", "--out", str(out))
+    assert (status, "were made with 256, found 8" in capsys.readouterr().err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("all",), "data: expected --data with the folder that holds task, rewrite and res200k, found none"),
+        (("baselines",), "data: expected --data with the folder that holds task, rewrite and res200k, found none"),
+        (("all", "--stored"), "stored: expected results of task in "),
+        (("table9", "--stored"), "data: expected --data with the folder that holds task or rewrite or res200k"),
+    ],
+)
+def test_what_lacks_is_said_and_nothing_written(
+    words: tuple[str, ...],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_verb(monkeypatch, reproduce, *words, "--out", str(tmp_path / "recipes")) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_table_9_needs_no_model(teo: Teo, data: Path) -> None:

@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
-from teo.cli.training import Overrides, is_main_process, training_libraries
+from teo.cli.training import is_main_process, training_libraries
 from teo_lab.cli.logs import log_both_to_stderr
 
 
 def pretrain(
     config: Annotated[Path, typer.Argument(help="Configuration in TOML, such as lab/configs/shipped/pretrain.toml.")],
-    overrides: Overrides = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Values that override the file's, such as loop.steps=20000."),
+    ] = None,
     *,
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Stop once the tokenizer and the token streams are made.")
@@ -21,7 +24,7 @@ def pretrain(
 ) -> None:
     """Pretrain the backbone on plain dialogues. Prints the model's folder.
 
-    The same command resumes a run that was stopped.
+    The same command resumes a run that was stopped; with other settings, loop.steps apart, it is refused.
 
     Example: teo-lab pretrain lab/configs/shipped/pretrain.toml
 

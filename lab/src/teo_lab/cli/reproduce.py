@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from teo.cli.training import Overrides, training_libraries
 from teo.errors import InputError
 from teo_lab.cli.logs import log_both_to_stderr
 from teo_lab.paths import CONFIGS, RESULTS
+
+if TYPE_CHECKING:
+    from teo_lab.reproduce.runs import Workspace
 
 _BASELINES = "baselines"
 
@@ -27,7 +30,10 @@ def reproduce(
     ],
     overrides: Overrides = None,
     *,
-    data: Annotated[Path, typer.Option(help="The folder that holds task, rewrite and res200k.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The folder that holds task, rewrite and res200k; may be left out with --stored."),
+    ] = None,
     base: Annotated[
         str, typer.Option(help="Folder or hub name of the model to start from; by default that of each recipe.")
     ] = "",
@@ -38,7 +44,12 @@ def reproduce(
             "left out."
         ),
     ] = "",
-    seeds: Annotated[int, typer.Option(help="Train each model with seeds 0 to N - 1.", metavar="N")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="Train each model with seeds 0 to N - 1; by default 1, with --stored all that are stored.", metavar="N"
+        ),
+    ] = None,
     dataset: Annotated[
         list[str] | None, typer.Option(help="This dataset alone (task, rewrite, res200k); may be given again.")
     ] = None,
@@ -49,7 +60,10 @@ def reproduce(
             metavar="KIND",
         ),
     ] = None,
-    stored: Annotated[bool, typer.Option("--stored", help="Train nothing: make the tables of what is stored.")] = False,
+    stored: Annotated[
+        bool,
+        typer.Option("--stored", help="Train nothing: make the tables of what is stored, with the stored settings."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be trained and evaluated, and stop.")
     ] = False,
@@ -71,19 +85,27 @@ def reproduce(
     The name baselines trains and evaluates the baselines instead: other published methods on our backbone.
 
     Example: teo-lab reproduce table3 --base teo-base --data data --dry-run
+
+    Example: teo-lab reproduce all --stored --base teo-base
     """
     if name == _BASELINES:
-        if t5 or seeds != 1 or dataset or only or stored:
+        if t5 or seeds not in (None, 1) or dataset or only or stored:
             raise InputError(
                 "t5, seeds, dataset, only, stored: expected none with baselines; choose a seed with seed=1"
             )
         folders = runs or Path("runs/baselines"), out or RESULTS / "baselines"
-        typer.echo(_reproduce_baselines(base, data, folders, published, overrides or (), dry_run=dry_run), nl=False)
+        typer.echo(
+            _reproduce_baselines(base, _require_data(data), folders, published, overrides or (), dry_run=dry_run),
+            nl=False,
+        )
         return
     from teo_lab.reproduce.reproduce import Part, describe_plan
     from teo_lab.reproduce.reproduce import reproduce as run
     from teo_lab.reproduce.runs import Workspace
+    from teo_lab.reproduce.stored_runs import count_seeds, take_settings
 
+    if not stored:
+        _require_data(data)
     folder = Path(base).name or "recipes"
     workspace = Workspace(
         base=base,
@@ -96,15 +118,33 @@ def reproduce(
     )
     part = Part(dataset or (), only or (), stored)
     log_both_to_stderr()
+    if stored:
+        workspace = take_settings(workspace)
+    count = seeds if seeds is not None else count_seeds(workspace) if stored else 1
     if dry_run:
-        typer.echo(describe_plan(workspace, name, seeds=seeds, part=part), nl=False)
+        typer.echo(describe_plan(workspace, name, seeds=count, part=part), nl=False)
         return
-    options = {"base": folder if base else "", "t5": Path(t5).name, "seeds": str(seeds) if seeds > 1 else ""}
-    given = [word for option, value in options.items() if value for word in (f"--{option}", value)]
-    command = shlex.join(["teo-lab", "reproduce", name, *(overrides or ()), *given])  # without paths of this machine
+    command = _training_command(name, workspace, count)
     with training_libraries("training"):
-        page = run(workspace, name, published, seeds=seeds, command=command, part=part)
+        page = run(workspace, name, published, seeds=count, command=command, part=part)
     typer.echo(page, nl=False)
+
+
+def _require_data(data: Path | None) -> Path:
+    if data is None:
+        raise InputError(
+            "data: expected --data with the folder that holds task, rewrite and res200k, found none; only --stored "
+            "does without"
+        )
+    return data
+
+
+def _training_command(name: str, workspace: Workspace, seeds: int) -> str:
+    """Return the command that trains and evaluates what a table shows, without the paths of this machine."""
+    names = {"base": workspace.base, "t5": workspace.t5, "data": "data"}
+    options = {option: Path(value).name for option, value in names.items()} | {"seeds": str(seeds) if seeds > 1 else ""}
+    words = [word for option, value in options.items() if value for word in (f"--{option}", value)]
+    return shlex.join(["teo-lab", "reproduce", name, *workspace.overrides, *words])
 
 
 def _reproduce_baselines(

@@ -33,6 +33,10 @@ restoration if they were printed.
   ([paper.md](../../docs/paper.md#where-the-paper-contradicts-itself)); ours is carved from train
   ([data.md](../../docs/data.md#the-carved-development-set))."""
 
+_BASE = """\
+The base in weights/base was replaced since. These models start from the one before, which the
+history has at e01fe46."""
+
 
 def make_results(results: Path) -> str:
     """Return the page of all tables: one a dataset, our development figures, and where ours come from."""
@@ -100,4 +104,4 @@ def _origins(ours: Sequence[Stored]) -> list[str]:
     names = (*OUR_METRICS, "em_complete", "intervals")
     recipes = dict.fromkeys(result.metrics.signatures[name] for result in ours for name in names)
     signatures = "\n".join(f"- `{recipe}`" for recipe in recipes)
-    return ["\n".join(trained), table(head, rows), "Signatures:\n\n" + signatures]
+    return ["\n".join(trained), _BASE, table(head, rows), "Signatures:\n\n" + signatures]

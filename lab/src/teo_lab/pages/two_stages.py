@@ -24,11 +24,12 @@ PAGES: Mapping[str, str] = {
 _INTRO = """\
 ## The two stages, trained
 
-The embedded model of the tables above writes the rewrite at once. The models in this part are each trained on one
-dataset, and all start from the same base: **separate** has a set of weights for each stage, as in the paper, **shared**
-has one set for both stages, **fused** has one decoder for both texts, **direct** has no operations."""
+The embedded model of the tables above is trained on all datasets and runs `fused`: operations first, then the rewrite.
+Its rows named direct write the rewrite at once. The models in this part are each trained on one dataset, and all start
+from the same base: **separate** has a set of weights for each stage, as in the paper, **shared** has one set for both
+stages, **fused** has one decoder for both texts, **direct** has no operations."""
 _NONE = """\
-Nothing is stored yet. `teo-lab reproduce all --base teo-base --data DIR` trains and measures all of it, and
+Nothing is stored yet. `teo-lab reproduce all --base teo-base --data data` trains and measures all of it, and
 `teo-lab pages` puts it here."""
 _NOTE = "note.md"
 """What a person reads from the figures, beside them."""

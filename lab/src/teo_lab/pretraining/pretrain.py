@@ -8,6 +8,7 @@ an update has a batch of each.
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,15 +22,19 @@ from teo.models import TeoConfig, TeoForConditionalGeneration
 from teo.models.storage import BYTES, load_bytes
 from teo.models.tokenizer import train_tokenizer, wrap_tokenizer
 from teo.provenance import git_commit, versions
-from teo.training.loop import Loop, LoopSettings
+from teo.training.loop import CHECKPOINT, Loop, LoopSettings
 from teo.training.losses import PackedModel
 from teo.training.packing import Bucket, load_batches
 from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
+from teo.training.record import RECORD, flatten
 from teo_lab.pretraining.batches import PretrainBatches
 from teo_lab.pretraining.noise import Noise
 from teo_lab.pretraining.settings import NoiseSettings
 from teo_lab.pretraining.streams import Corpus, frequent_tokens, make_stream, read_dialogues
 from teo_lab.pretraining.vocabulary import Vocabulary, cjk_tokens
+
+_FREE = ("output", "workers", "loop.steps")
+"""Keys that a resumed run may have otherwise than the run it resumes: with more steps a finished run goes further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ def pretrain(config: PretrainConfig) -> Path:
     rank, world = distributed_rank()
     torch.manual_seed(config.seed)
     output = Path(config.output)
+    resumed = resumes(config)
     tokenizer, streams = _prepare_once(config)
     corpora = [Corpus.load(path, weight) for path, weight in zip(streams, config.shards.values(), strict=True)]
     frequent = frequent_tokens(corpora, cjk_tokens(tokenizer), config.frequent)
@@ -101,7 +107,8 @@ def pretrain(config: PretrainConfig) -> Path:
     target = torch.device(own_device(device))
     model = PackedModel(_backbone(config, tokenizer))
     loop = Loop(model, config.loop, output, target, seed=config.seed, label="pretraining")
-    if loop.main:
+    finished = resumed and loop.clock.step >= config.loop.steps
+    if loop.main and not finished:  # the record of a finished run says how its weights were made
         _write_record(config, output, model.backbone, world)
     steps = config.loop.steps
     batches = PretrainBatches(corpora, noise, config.buckets, steps, config.seed, loop.clock.step, rank, world)
@@ -110,6 +117,22 @@ def pretrain(config: PretrainConfig) -> Path:
         save_backbone(model.backbone, tokenizer, output / "model")
     wait_for_all()
     return output / "model"
+
+
+def resumes(config: PretrainConfig) -> bool:
+    """Tell whether the output holds a checkpoint of this run; one that was started with other settings is refused."""
+    record = Path(config.output) / RECORD
+    if not (record.is_file() and (record.parent / CHECKPOINT).is_file()):
+        return False
+    before = flatten(json.loads(record.read_text(encoding="utf-8"))["config"])
+    now = flatten(json.loads(json.dumps(asdict(config))))
+    for key in sorted({*before, *now}):
+        if key not in _FREE and before.get(key) != now.get(key):
+            raise ConfigError(
+                f"{key}: the run to resume was started with {json.dumps(before.get(key))}, found "
+                f"{json.dumps(now.get(key))}; resume with the same configuration or give another output"
+            )
+    return True
 
 
 def _prepare_once(config: PretrainConfig) -> tuple[Tokenizer, list[Path]]:
@@ -124,13 +147,19 @@ def prepare(config: PretrainConfig) -> tuple[Tokenizer, list[Path]]:
     output = Path(config.output)
     output.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(config, output)
-    streams = []
+    streams: list[Path] = []
     missing = []
     for shard in map(Path, config.shards):
         if not shard.is_file():
             raise ConfigError(f"shards: no file {shard}; give the path of a shard of dialogues")
         made = shard.name.endswith((".npy", ".npy.xz"))
-        streams.append(shard if made else output / "streams" / f"{shard.name.split('.')[0]}.npy")
+        stream = shard if made else output / "streams" / f"{shard.name.split('.')[0]}.npy"
+        if not made and stream in streams:
+            raise ConfigError(
+                f"shards: expected names that differ before the first dot, found {stream.stem} again in {shard}; "
+                "rename one of the files"
+            )
+        streams.append(stream)
         if not streams[-1].is_file():
             missing.append((shard, streams[-1], tokenizer.to_str()))
     if missing:
@@ -175,4 +204,4 @@ def _write_record(config: PretrainConfig, output: Path, backbone: TeoForConditio
         "versions": versions(("torch", "transformers", "tokenizers", "numpy")),
         "git_commit": git_commit(),
     }
-    write_json(output / "record.json", record)
+    write_json(output / RECORD, record)

@@ -111,9 +111,8 @@ def rank(folder: Path, rows: Sequence[Row], out: Path, settings: RankSettings, d
     model, codec = load_base(str(folder / home))
     if not isinstance(model, TeoForConditionalGeneration):
         raise ModelError(f"{folder}: expected our own backbone (model type teo), found {model.config.model_type}")
-    ranking = Ranking(codec, rows, settings)
-    history = ranking.fit(model, choose_device(device))
-    with disk_errors(out), whole_folder(out, folder) as written:
+    with disk_errors(out), whole_folder(out, folder) as written:  # refuses a folder before the time is spent
+        history = Ranking(codec, rows, settings).fit(model, choose_device(device))
         model.save_pretrained(written / home)
         codec.tokenizer.save_pretrained(written / home)
         write_json(written / home / "ranking.json", {"rounds": history})

@@ -131,6 +131,11 @@ class Table:
     metrics: tuple[str, ...] = ()
     """Columns beside EM, by their names in published.json."""
 
+    @property
+    def counts_data(self) -> bool:
+        """Whether it counts the datasets themselves, so that it needs their files."""
+        return self.layout in ("statistics", "errors")
+
 
 _ROUGE = ("rouge1", "rouge2", "rougeL")
 _RESTORATION = ("p1", "r1", "f1", "p2", "r2", "f2", "p3", "r3", "f3")

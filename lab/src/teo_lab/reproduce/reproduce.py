@@ -15,6 +15,7 @@ from teo.files import write_text
 from teo_lab.reproduce.experiments import DATASETS, Measurement, Run, Table, find_tables, list_measurements
 from teo_lab.reproduce.runs import Workspace, describe_recipe, finish, read_run
 from teo_lab.reproduce.stored import read_paper
+from teo_lab.reproduce.stored_runs import stored_runs
 from teo_lab.reproduce.table_cells import TableSource, minutes
 from teo_lab.reproduce.tables import format_table
 
@@ -58,16 +59,27 @@ def reproduce(
     command: str = "teo-lab reproduce",
     part: Part = EVERYTHING,
 ) -> str:
-    """Return the tables of a name as Markdown, each also written to the workspace's folder; what is finished stays."""
+    """Return the tables of a name as Markdown, each also written to the workspace's folder; what is finished stays.
+
+    A table of which nothing is stored is not written.
+    """
     tables, datasets = choose(workspace, name, seeds, part)
     paper = read_paper(published)  # before hours of training
     finish(workspace, part.choose(list_measurements(tables, datasets, seeds=seeds, t5=bool(workspace.t5))))
-    workspace.out.mkdir(parents=True, exist_ok=True)
     pages = []
     for table in tables:
+        needed = list_measurements([table], datasets, seeds=seeds, t5=bool(workspace.t5))
+        if needed and not any(workspace.metrics(measurement).is_file() for measurement in needed):
+            logger.warning("%s: nothing that it needs is stored, so it is left out", table.name)
+            continue
+        workspace.out.mkdir(parents=True, exist_ok=True)
         page = format_table(table, TableSource(workspace, paper, seeds, datasets), command)
         write_text(workspace.out / f"{table.name}.md", page)
         pages.append(page)
+    if not pages:
+        raise InputError(
+            f"{name}: expected a stored evaluation in {workspace.out}, found none; run it without --stored"
+        )
     return "\n".join(pages)
 
 
@@ -92,21 +104,39 @@ def choose(workspace: Workspace, name: str, seeds: int, part: Part = EVERYTHING)
     if seeds < 1:
         raise InputError(f"seeds: expected a number from 1 on, found {seeds}")
     asked = part.datasets or tuple(DATASETS)
-    datasets = [dataset for dataset in DATASETS if dataset in asked and (workspace.data / dataset).exists()]
+    counted = [dataset for dataset in DATASETS if dataset in asked and workspace.has_data(dataset)]
+    stored = {run.dataset for run in stored_runs(workspace.out)} if part.stored else set()
+    datasets = [dataset for dataset in DATASETS if dataset in counted or (dataset in asked and dataset in stored)]
     tables = find_tables(name)
-    able = [table for table in tables if any(dataset in datasets for dataset in table.datasets)]
+    able = [table for table in tables if set(table.datasets) & set(counted if table.counts_data else datasets)]
     if not able:
-        wanted = " or ".join(str(workspace.data / dataset) for dataset in tables[0].datasets if dataset in asked)
-        if not wanted:
-            raise InputError(
-                f"dataset: expected one of {', '.join(tables[0].datasets)} for {name}, found {', '.join(asked)}"
-            )
-        raise InputError(f"data: expected {wanted}, found no such folder; see teo data download")
+        raise InputError(_what_lacks(workspace, tables[0], asked, part))
+    for table in tables:
+        if table not in able and table.counts_data:
+            logger.warning("%s: it counts the datasets, and none is there, so it is left out; give --data", table.name)
     absent = [dataset for table in tables for dataset in table.datasets if dataset in asked]
     absent = [dataset for dataset in absent if dataset not in datasets]
     for dataset in dict.fromkeys(absent):
-        logger.warning("%s: not there, so its rows and tables are left out", workspace.data / dataset)
+        logger.warning(
+            "%s: not there, so its rows and tables are left out", (workspace.data or workspace.out) / dataset
+        )
     return able, datasets
+
+
+def _what_lacks(workspace: Workspace, table: Table, asked: Sequence[str], part: Part) -> str:
+    """Return what a table would need of the datasets that are asked for."""
+    wanted = [dataset for dataset in table.datasets if dataset in asked]
+    if not wanted:
+        return f"dataset: expected one of {', '.join(table.datasets)} for {table.name}, found {', '.join(asked)}"
+    if part.stored and not table.counts_data:
+        return (
+            f"stored: expected results of {' or '.join(wanted)} in {workspace.out}, found none; name their folder by "
+            "--base or --out"
+        )
+    if workspace.data is None:
+        return f"data: expected --data with the folder that holds {' or '.join(wanted)}, found none"
+    folders = " or ".join(str(workspace.data / dataset) for dataset in wanted)
+    return f"data: expected {folders}, found no such folder; see teo data download"
 
 
 def _describe_run(workspace: Workspace, run: Run, wanted: Sequence[Measurement]) -> list[str]:

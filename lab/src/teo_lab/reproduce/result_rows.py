@@ -133,7 +133,9 @@ def _mending(source: TableSource, dataset: str, flow: Mapping[str, Any]) -> list
 
 
 def _replacements(source: TableSource, dataset: str) -> str:
-    """Return the share of replacements among all operations of a dataset, which needs its files."""
+    """Return the share of replacements among all operations of a dataset; a dash if its files are not there."""
+    if not source.workspace.has_data(dataset):
+        return "-"
     (data,) = source.workspace.config(Run(dataset, TEO.kind)).data
     options: dict[str, Any] = dict(data.options)
     counts = dataset_stats(data.name, data.path, **options).splits["all"].to_dict()

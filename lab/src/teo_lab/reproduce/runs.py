@@ -26,7 +26,7 @@ from teo_lab.reproduce.experiments import CASES, Measurement, Run
 from teo_lab.reproduce.stored_rows import store
 
 SPLIT = "test"
-_RUN = "run.json"
+RUN = "run.json"
 _WORK = "training"
 _PLACES = ("output", "device", "overwrite", "model.stage1", "perturbation.predicted")
 """Keys that say where something lies or is computed: two runs that differ in them alone are the same."""
@@ -40,8 +40,8 @@ class Workspace:
 
     base: str
     """Folder or hub name of the model that all runs start from; empty: that of each recipe."""
-    data: Path
-    """The folder that holds task, rewrite and res200k."""
+    data: Path | None
+    """The folder that holds task, rewrite and res200k; None: they are not needed for what is stored."""
     runs: Path
     """Models and predictions go here."""
     out: Path
@@ -53,8 +53,12 @@ class Workspace:
     """`key=value` laid over every recipe."""
 
     def __post_init__(self) -> None:
-        if not self.data.is_dir():
+        if self.data is not None and not self.data.is_dir():
             raise InputError(f"data: expected a folder that holds task, rewrite or res200k, found none at {self.data}")
+
+    def has_data(self, dataset: str) -> bool:
+        """Tell whether a dataset's files are there."""
+        return self.data is not None and (self.data / dataset).exists()
 
     def folder(self, run: Run) -> Path:
         """Return where a run's model is written."""
@@ -75,8 +79,9 @@ class Workspace:
         """Return a run's configuration: its recipe and kind, the workspace's overrides, and what makes it this run."""
         if run.prob_p is not None and any(text.startswith("perturbation.prob_p=") for text in self.overrides):
             raise ConfigError("perturbation.prob_p: expected no override, since figure 3 sets its values; leave it out")
-        data = self.data / run.dataset
-        values: dict[str, object] = {"output": self.folder(run), "seed": run.seed, "data.path": data}
+        values: dict[str, object] = {"output": self.folder(run), "seed": run.seed}
+        if self.data is not None:
+            values["data.path"] = self.data / run.dataset
         if base := self.t5 if run.kind == "t5" else self.base:
             values["model.base"] = base
         if run.stage1_from is not None:
@@ -88,7 +93,7 @@ class Workspace:
 
 def read_run(workspace: Workspace, run: Run) -> dict[str, Any]:
     """Return what is stored of a run; nothing if it was never finished, and other settings are refused."""
-    file = workspace.stored_in(run) / _RUN
+    file = workspace.stored_in(run) / RUN
     if not file.is_file():
         return {}
     stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -217,4 +222,4 @@ def _evaluate_test(workspace: Workspace, measurement: Measurement, progress: Tex
 
 def _write_run(workspace: Workspace, run: Run, value: Mapping[str, Any]) -> None:
     workspace.stored_in(run).mkdir(parents=True, exist_ok=True)
-    write_json(workspace.stored_in(run) / _RUN, value)
+    write_json(workspace.stored_in(run) / RUN, value)

@@ -32,14 +32,31 @@ def store(folder: Path, run: Path) -> Path:
         raise InputError(f"{predictions}: no such file; give the folder that teo evaluate wrote")
     settings = metrics["settings"]
     name = f"{settings['data']}-{settings['split']}-{settings['variant']}"
+    rows = "".join(json.dumps(row) + "\n" for row in _bare_rows(predictions, metrics.get("n")))
     folder.mkdir(parents=True, exist_ok=True)
-    with predictions.open(encoding="utf-8") as lines:
-        rows = "".join(json.dumps(bare_row(json.loads(line))) + "\n" for line in lines)
     target = folder / f"{name}{ROWS}"
     packed = gzip.compress(rows.encode(), mtime=0)  # equal rows give equal bytes
     write_whole(target, lambda beside: beside.write_bytes(packed))
     write_json(folder / f"{name}.json", metrics)
     return folder / f"{name}.json"
+
+
+def _bare_rows(predictions: Path, count: int | None) -> list[dict[str, Any]]:
+    """Return what may be stored of all predicted rows; torn ones, or another number than was counted, are refused."""
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(predictions.read_bytes().splitlines(), 1):
+        try:
+            rows.append(bare_row(json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{predictions}:{number}: expected a row that teo evaluate wrote ({type(error).__name__}: {error}); "
+                "run it again"
+            ) from None
+    if count is not None and len(rows) != count:
+        raise InputError(
+            f"{predictions}: expected {count} rows, as metrics.json has them, found {len(rows)}; run teo evaluate again"
+        )
+    return rows
 
 
 def bare_row(record: Mapping[str, Any]) -> dict[str, Any]:

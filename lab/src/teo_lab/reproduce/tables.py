@@ -139,7 +139,7 @@ def _flow(spec: Table, source: TableSource, datasets: Sequence[str]) -> Iterable
 
 def _statistics(spec: Table, source: TableSource, datasets: Sequence[str]) -> Iterable[str]:
     read = {}
-    for dataset in datasets:
+    for dataset in filter(source.workspace.has_data, datasets):
         (data,) = source.workspace.config(Run(dataset, TEO.kind)).data
         options: dict[str, Any] = dict(data.options)
         read[dataset] = dataset_stats(data.name, data.path, **options)
