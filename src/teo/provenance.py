@@ -23,10 +23,22 @@ def versions(libraries: Iterable[str]) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """Return the commit of the checkout that this package runs from; None where there is none."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--verify", "--quiet", "HEAD"]
+    """Return the commit of the checkout that this package runs from; None where there is none.
+
+    Installed into a folder of another project, the package is not among the files of that project's checkout.
+    """
+    file = Path(__file__)
+    if _run_git(file.parent, "ls-files", "--error-unmatch", file.name) is None:
+        return None
+    return _run_git(file.parent, "rev-parse", "--verify", "--quiet", "HEAD")
+
+
+def _run_git(folder: Path, *words: str) -> str | None:
+    """Return what git prints in a folder; None if it prints nothing, fails, or is not there."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None

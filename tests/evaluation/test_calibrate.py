@@ -184,5 +184,8 @@ def test_the_command_reads_files(model: Path, tmp_path: Path) -> None:
     assert (out / "calibration.md").read_text().startswith("# Confidence of direct\n\nFitted to score, lowest.")
     as_json = CliRunner().invoke(app, ["calibrate", str(model), str(file), "--json"], catch_exceptions=False)
     assert json.loads(as_json.stdout)["sets"][0]["name"] == "dev"
+    for limit in ("0", "-150"):
+        with pytest.raises(InputError, match=rf"limit: expected a number of rows from 1 on, found {limit}"):
+            CliRunner().invoke(app, ["calibrate", str(model), str(file), "--limit", limit], catch_exceptions=False)
     with pytest.raises(InputError, match=r"evidence: expected some of root_score, .*; found luck"):
         CliRunner().invoke(app, ["calibrate", str(model), str(file), "--evidence", "luck"], catch_exceptions=False)

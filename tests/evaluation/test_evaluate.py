@@ -212,3 +212,16 @@ def test_rows_with_keys_are_judged_by_meaning_too(model_folder: Path, tmp_path: 
     assert [line["meaning"] for line in lines] == ["missed", "kept"]
     assert "| missed | 1 | 100.0 |" in (out / "report.md").read_text(encoding="utf-8")
     assert "by meaning: right 0.0  partly 0.0  wrong 0.0  missed 100.0" in summarise(evaluation, out)
+
+
+@pytest.mark.parametrize("variant", [None, "copy", "teo", "fast"])
+def test_half_an_emoji_is_measured_and_every_file_is_utf8(
+    variant: str | None, model_folder: Path, tmp_path: Path
+) -> None:
+    file, out = tmp_path / "test.jsonl", tmp_path / "out"
+    write_jsonl(file, [Row("1", Dialogue(("tea \ud83d",), "why \ud83d"), "why tea \ud83d").to_dict()])
+    for _ in range(2):  # the second time from the file
+        assert evaluate(request(model_folder, file, out, variant=variant), io.StringIO()).measures.scores.n == 1
+    for name in ("predictions.jsonl", "metrics.json", "report.md"):
+        assert (out / name).read_bytes().decode("utf-8")
+    assert json.loads((out / "predictions.jsonl").read_text("utf-8"))["current"] == "why \ud83d"

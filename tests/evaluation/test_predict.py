@@ -95,6 +95,16 @@ def test_more_rows_go_on_and_fewer_are_the_first(tmp_path: Path) -> None:
     assert len(go(more, tmp_path)) == 7
     assert more.rows == ["r3", "r4", "r5", "r6"]
     assert [record["id"] for record in go(Shout(), tmp_path, ROWS[:2])] == ["r0", "r1"]
+    assert [record["id"] for record in stored(tmp_path)] == ["r0", "r1"], "the file holds what is measured"
+    assert len(go(Shout(), tmp_path)) == len(stored(tmp_path)) == 7
+
+
+def test_half_an_emoji_is_written_as_an_escape(tmp_path: Path) -> None:
+    rows = [Row("r", Dialogue(("said",), "u \ud83d"), "u that")]
+    records = go(Shout(), tmp_path, rows)
+    assert records == stored(tmp_path) == go(Shout(), tmp_path, rows)
+    assert records[0]["prediction"] == "U \ud83d"
+    assert b"\\ud83d" in (tmp_path / "predictions.jsonl").read_bytes()
 
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:

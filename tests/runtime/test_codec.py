@@ -79,6 +79,10 @@ def test_a_word_has_the_same_ids_wherever_it_stands(codec: Codec) -> None:
     assert inside[-len(alone) :] == alone, "copying a word from a turn into an operation must be copying ids"
 
 
+def test_half_an_emoji_is_the_replacement_character(codec: Codec) -> None:
+    assert codec.encode_text("good \ud83d tea") == codec.encode_text("good \ufffd tea")
+
+
 def test_a_turns_measure_counts_its_separator(codec: Codec) -> None:
     source = codec.encode(("he likes tea", Marker.SEP))
     assert codec.measure("he likes tea") == len(source)

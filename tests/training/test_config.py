@@ -42,7 +42,7 @@ def test_the_defaults_are_the_papers(tmp_path: Path) -> None:
         ('[optimisation]\nepochs = "ten"', 'optimisation.epochs: expected a whole number of at least 1, found "ten"'),
         ("[optimisation]\nepochs = 2.5", "optimisation.epochs: expected a whole number of at least 1, found 2.5"),
         ("[optimisation]\nbf16 = 1", "optimisation.bf16: expected true or false, found 1"),
-        ("seed = true", "seed: expected a whole number, found true"),
+        ("seed = true", "seed: expected a whole number from 0 to 4294967295, found true"),
         ('order = "random"', 'order: expected "position" or "insertions-first", found "random"'),
         ("roles = [1]", "roles[0]: expected text, found 1"),
         ("model = 3", "model: expected a table, found 3"),
@@ -53,6 +53,26 @@ def test_the_defaults_are_the_papers(tmp_path: Path) -> None:
         ('roles = ["stage3"]', "roles: expected roles among stage1, stage2, rfis, direct, fast, fused, found stage3"),
         ('roles = ["stage1", "stage1"]', "roles: expected each role once, found stage1, stage1"),
         ('shared = true\nroles = ["stage1", "fused"]', "roles: expected stage1 or fused"),
+        ("seed = -1", "seed: expected a whole number from 0 to 4294967295, found -1"),
+        ("seed = 4294967296", "seed: expected a whole number from 0 to 4294967295, found 4294967296"),
+        ("[optimisation]\nclip = -1.0", "optimisation.clip: expected a number above 0, found -1.0"),
+        (
+            "[optimisation]\nweight_decay = -0.1",
+            "optimisation.weight_decay: expected a number of at least 0, found -0.1",
+        ),
+        ("[optimisation]\nr_drop = -1.0", "optimisation.r_drop: expected a number of at least 0, found -1.0"),
+        ("[optimisation]\nlearning_rate = inf", "optimisation.learning_rate: expected a finite number, found Infinity"),
+        ("[model]\ndropout = 5.0", "model.dropout: expected a number below 1, found 5.0"),
+        ("[model.random]\ndropout = 5.0", "model.random.dropout: expected a number from 0 to below 1, found 5.0"),
+        ("[model.random]\nwidth = 32\nheads = 3", "model.random.width: expected a multiple of 3 for 3 heads, found 32"),
+        (
+            '[model.random]\nfamily = "teo"\nwidth = 12\nheads = 4',
+            "model.random.width: expected a multiple of 8 for 4 heads, found 12",
+        ),
+        (
+            '[model]\nbase = "random"\ndropout = 0.1',
+            "model.dropout: expected that of model.random.dropout (0) for a bart from scratch, found 0.1",
+        ),
         ("roles = []", "roles: expected at least one role, found none"),
         ("[unchanged]\nreactions = -1", "unchanged.reactions: expected a whole number of at least 0, found -1"),
         ("[augmentation]\nreactions = 3", "augmentation: unknown key"),
@@ -84,6 +104,15 @@ def test_a_file_that_is_not_a_configuration_is_one_clear_line(tmp_path: Path, te
     with pytest.raises(ConfigError) as error:
         read_config(write(tmp_path, text))
     assert message in str(error.value)
+
+
+def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
+    first = write(tmp_path, 'extends = "b.toml"\n', "a.toml")
+    write(tmp_path, 'extends = "a.toml"\n', "b.toml")
+    with pytest.raises(
+        ConfigError, match=r"b\.toml: extends: expected a file that does not extend this one, found .*a\.t"
+    ):
+        read_config(first)
 
 
 def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
@@ -137,6 +166,15 @@ def test_one_of_several_datasets_is_changed_by_its_name(tmp_path: Path) -> None:
         read_config(path, ["data.rows=3"])
     same = write(tmp_path, text.replace("rewrite", "task"), "same.toml")
     assert [settings.rows for settings in read_config(same, ["data.rows=3"]).data] == [3, 0], "the first of one name"
+
+
+def test_of_several_datasets_of_one_name_a_file_changes_the_first(tmp_path: Path) -> None:
+    write(tmp_path, 'output = "o"\n[[data]]\npath = "a"\nname = "jsonl"\n[[data]]\npath = "b"\nname = "jsonl"\n')
+    mine = write(tmp_path, 'extends = "run.toml"\n[data.jsonl]\npath = "mine"\n', "mine.toml")
+    assert [settings.path for settings in read_config(mine).data] == ["mine", "b"]
+    broken = write(tmp_path, 'extends = "run.toml"\n[data]\njsonl = 3\n', "broken.toml")
+    with pytest.raises(ConfigError, match=r"data\.jsonl: unknown key"):
+        read_config(broken)
 
 
 def test_a_file_lies_over_the_one_that_it_extends(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from teo.data.row import Row
 from teo.dialogue import Dialogue
 from teo.edits import Operation, Order
-from teo.training.dev import Decoding, DevSet, Operations, same_operations
+from teo.training.dev import Decoding, DevSet, Operations, is_accepted, same_operations
 
 ROW = Row("a", Dialogue(("I like Batman.",), "he is he"), "he is Batman in Paris")
 GOLD = (Operation("he", "Batman in Paris"),)
@@ -28,6 +28,20 @@ def test_what_a_second_stage_is_given(
 ) -> None:
     dev = DevSet([ROW], [role], Decoding("cpu", source_limit=64, target_limit=32, batch_size=1))
     assert dev._given(role, 0, proposed) == (Dialogue(ROW.dialogue.history, utterance), operations), reason
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "right"),
+    [("He is Batman in Paris", True), ("he is in Paris", True), ("he is Batman", False)],
+    ids=["reference", "other accepted rewrite", "no accepted rewrite"],
+)
+def test_any_accepted_rewrite_counts(rewrite: str, right: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Row("a", ROW.dialogue, ROW.rewrite, ("He is in Paris",))
+    assert is_accepted(rewrite, row) is right
+    dev = DevSet([row], ["direct"], Decoding("cpu", source_limit=64, target_limit=32, batch_size=1))
+    monkeypatch.setattr(Decoding, "stages", lambda *_, **__: None)
+    monkeypatch.setattr(DevSet, "_rewrite", lambda *_: [rewrite])
+    assert dev.evaluate(None, None)["em"] == float(right)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -275,6 +277,138 @@ def test_an_output_folder_with_a_run_is_refused(make_config: ConfigMaker) -> Non
     with pytest.raises(ConfigError, match=r"optimisation\.epochs: the run to resume was started with 1, found 2"):
         train(make_config(roles=["direct"]), resume=True)
     assert train(config, resume=True).em == train(make_config(roles=["direct"], overwrite=True)).em
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": {"path": "mien"}}, "mien"),
+        ({"model": {"base": "facebok"}}, "facebok: "),
+        ({"model": {"dropout": 0.1}}, "model.dropout: only our own backbone can change it"),
+        ({"roles": ["stage2"], "model": {"stage1": "gone"}}, "gone"),
+        ({"roles": ["stage2"], "perturbation": {"predicted": "gone.jsonl"}}, "gone.jsonl: no such file"),
+        ({"model": {"base": "OUTPUT/direct"}}, "output: expected another folder than that of the source"),
+    ],
+    ids=["data", "base", "dropout", "stage1", "operations", "its own base"],
+)
+def test_a_mistake_does_not_cost_the_model_that_is_to_be_overwritten(
+    make_config: ConfigMaker, changes: dict[str, Any], message: str
+) -> None:
+    config = make_config(roles=["direct"], optimisation={"epochs": 1})
+    result = train(config)
+    before = sorted(result.folder.rglob("*"))
+    if changes.get("model", {}).get("base") == "OUTPUT/direct":
+        changes = {"model": {"base": f"{result.folder}/direct"}}
+    with pytest.raises(TeoError, match=re.escape(message)):
+        train(make_config(**{"roles": ["direct"], **changes, "overwrite": True}))
+    assert sorted(result.folder.rglob("*")) == before
+    assert ModelFolder.load(result.folder).variant == "direct"
+    train(make_config(roles=["fast"], optimisation={"epochs": 1}, overwrite=True))
+    assert not (result.folder / "direct").exists(), "a start without a mistake does replace it"
+
+
+@pytest.mark.parametrize("name", ["training", "weights", "direct"])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_folders_that_are_not_a_runs_are_never_deleted(
+    make_config: ConfigMaker, tmp_path: Path, name: str, overwrite: bool
+) -> None:
+    notes = tmp_path / "model" / name / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.touch()
+    found = notes if name == "training" else notes.parent
+    with pytest.raises(ConfigError, match=re.escape(f"expected a new folder or that of a run, found {found} in it")):
+        train(make_config(roles=["direct"], overwrite=overwrite))
+    assert notes.exists()
+
+
+def test_a_start_that_failed_on_a_wrong_base_leaves_no_run(make_config: ConfigMaker) -> None:
+    with pytest.raises(ModelError):
+        train(make_config(roles=["direct"], model={"base": "facebok"}, optimisation={"epochs": 1}))
+    assert "direct" in train(make_config(roles=["direct"], optimisation={"epochs": 1})).em
+
+
+def test_changed_data_is_not_resumed(
+    make_config: ConfigMaker, rows_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine"
+    shutil.copytree(rows_folder, mine)
+    config = make_config(roles=["direct"], data={"path": str(mine)}, optimisation={"epochs": 1})
+    train_until(config, 3, monkeypatch, group="direct")
+    (mine / "train.jsonl").write_text((mine / "dev.jsonl").read_text())
+    (mine / "test.jsonl").rename(mine / "other.jsonl")
+    for name, found in (("other", "a new file"), ("test", "no such file"), ("train", "other data")):
+        with pytest.raises(
+            ConfigError, match=rf"{name}\.jsonl: expected the data that the run .*, found {found}; put it"
+        ):
+            train(config, resume=True)
+        (mine / "other.jsonl").unlink(missing_ok=True)
+        if name != "other":
+            shutil.copy(rows_folder / f"{name}.jsonl", mine)
+    assert "direct" in train(config, resume=True).em
+
+
+def test_a_run_in_the_folder_of_its_data_is_resumed(
+    make_config: ConfigMaker, rows_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(rows_folder, tmp_path / "mine")
+    changes = {"data": {"path": str(tmp_path / "mine")}, "output": str(tmp_path / "mine"), "roles": ["direct"]}
+    config = make_config(**changes)
+    train_until(config, 9, monkeypatch, group="direct")
+    assert "direct" in train(config, resume=True).em, "what the run makes is not its data"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"config": {}, "data": [3]}'])
+def test_a_broken_record_is_one_clear_line(make_config: ConfigMaker, tmp_path: Path, text: str) -> None:
+    record = tmp_path / "model" / "training" / "record.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(text)
+    with pytest.raises(
+        ConfigError, match=r"record\.json: expected the record of the run to resume, found none that is"
+    ):
+        train(make_config(roles=["direct"]), resume=True)
+
+
+def test_a_run_that_diverged_between_two_lines_of_the_log_is_not_saved(make_config: ConfigMaker) -> None:
+    fit = {"learning_rate": 1e30, "clip": 1e30, "epochs": 2}
+    config = make_config(roles=["direct"], optimisation=fit, writing={"log_every": 1000})
+    with pytest.raises(TeoError, match=r"the loss or its gradient is not finite at update 6; lower the learning rate"):
+        train(config)
+    work = Path(config.output) / "training" / "direct"
+    assert not (work / "best").exists()
+    assert not (work / CHECKPOINT).exists()
+    late = {"data": {"dev": ""}, "writing": {"log_every": 1000, "checkpoint_epochs": 0}}
+    with pytest.raises(TeoError, match="not finite at update 12"):
+        train(make_config(roles=["direct"], optimisation=fit, output=f"{config.output}-late", **late))
+
+
+RANDOM: dict[str, Any] = {
+    "base": "random",
+    "random": {"family": "teo", "width": 16, "layers": 1, "heads": 2, "dropout": 0.1},
+}
+
+
+@pytest.mark.parametrize("family", ["bart", "teo"])
+def test_a_random_model_that_was_killed_before_a_checkpoint_starts_from_the_same_weights(
+    make_config: ConfigMaker, monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    model = {"base": "random", "layout": 2, "random": {**RANDOM["random"], "family": family}}
+    changes = {"roles": ["direct"], "model": model, "optimisation": {"epochs": 1}}
+    config = make_config(**changes)
+    whole = train(make_config(**changes, output=f"{config.output}-whole"))
+    train_until(config, 3, monkeypatch, group="direct")
+    assert same(weights(train(config, resume=True), "direct"), weights(whole, "direct"))
+
+
+def test_the_runs_dropout_is_that_of_every_set_of_weights(make_config: ConfigMaker, tmp_path: Path) -> None:
+    fit = {"epochs": 1}
+    first = train(make_config(roles=["stage1"], model={**RANDOM, "dropout": 0.2}, optimisation=fit))
+    model = {**RANDOM, "stage1": str(first.folder), "dropout": 0.3}
+    second = train(make_config(output=str(tmp_path / "second"), roles=["stage2"], model=model, optimisation=fit))
+    same_as_made = {"base": "random", "random": {**RANDOM["random"], "family": "bart"}, "dropout": 0.1}
+    train(make_config(output=str(tmp_path / "third"), roles=["direct"], model=same_as_made, optimisation=fit))
+    folders = {0.2: first.folder / "stage1", 0.3: second.folder / "stage2"}
+    for dropout, folder in folders.items():
+        assert json.loads((folder / "config.json").read_text())["dropout"] == dropout
 
 
 def test_predicted_operations_need_a_stage_1(make_config: ConfigMaker) -> None:

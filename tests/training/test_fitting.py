@@ -100,6 +100,8 @@ def test_epochs_become_updates(
 
 @pytest.mark.train
 def test_a_loss_that_is_not_finite_is_one_clear_line(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(TeoError, match=r"the loss is not finite at update \d+; lower the learning rate"):
+    with pytest.raises(
+        TeoError, match=r"the loss or its gradient is not finite at update \d+; lower the learning rate"
+    ):
         train(recipe(tmp_path, base, "optimisation.learning_rate=1e30", "optimisation.clip=1e30"))
     assert json.loads((tmp_path / "model" / "training" / "record.json").read_text())

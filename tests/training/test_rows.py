@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from teo.training.config import DataSettings, UnchangedSettings
-from teo.training.rows import read_rows
+from teo.training.rows import read_operations, read_rows
 
 
 def test_rows_are_added_once_an_epoch_after_those_of_the_datasets(rows_folder: Path, tmp_path: Path) -> None:
@@ -42,3 +43,31 @@ def test_rows_of_several_datasets_have_ids_of_their_own(rows_folder: Path, tmp_p
     data = DataSettings(path=str(rows_folder))
     ids = [row.id for row in read_rows([data, data], tmp_path).train]
     assert len(set(ids)) == len(ids) == 96
+
+
+def write(path: Path, *rows: dict[str, object]) -> Path:
+    path.write_text("".join(json.dumps({"history": ["a"], **row}) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_rows_of_one_id_are_told_apart(tmp_path: Path) -> None:
+    row = {"utterance": "b", "rewrite": "c"}
+    file = write(tmp_path / "x.jsonl", *({"id": name, **row} for name in ("7", "7", "7 (2)", "7")))
+    rows = read_rows([DataSettings(path=str(file), train="all", dev="all")], tmp_path)
+    assert [row.id for row in rows.train] == [row.id for row in rows.dev] == ["7", "7 (2)", "7 (2) (2)", "7 (3)"]
+
+
+def test_half_an_emoji_is_the_replacement_character(tmp_path: Path) -> None:
+    half = "\ud83d"
+    texts = {"utterance": f"b{half}", "rewrites": [f"c{half}", f"d{half}"], "history": [f"a{half}"]}
+    file = write(tmp_path / "x.jsonl", {"id": half, **texts})
+    (row,) = read_rows([DataSettings(path=str(file), train="all", dev="")], tmp_path).train
+    assert row.to_dict() == {
+        "id": "\ufffd",
+        "history": ["a\ufffd"],
+        "utterance": "b\ufffd",
+        "rewrite": "c\ufffd",
+        "rewrites": ["c\ufffd", "d\ufffd"],
+    }
+    operations = write(tmp_path / "operations.jsonl", {"id": half, "operations": f"[I] {half}"})
+    assert [operation.new for operation in read_operations(operations)["\ufffd"]] == ["\ufffd"]

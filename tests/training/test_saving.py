@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 
 pytest.importorskip("torch", reason="saving a model needs torch")
 
-from teo.errors import InputError, explain
-from teo.training.saving import whole_folder
+from teo.errors import InputError, TeoError, explain
+from teo.training.saving import disk_errors, whole_folder
 
 
 def test_a_link_to_a_folder_stays(tmp_path: Path) -> None:
@@ -71,3 +72,13 @@ def test_a_folder_that_was_moved_away_by_a_killed_process_comes_back(tmp_path: P
     with pytest.raises(RuntimeError), whole_folder(tmp_path / "model"):
         raise RuntimeError("the disk is full")
     assert (tmp_path / "model" / "teo.json").read_text() == "mine"
+
+
+def test_a_file_that_cannot_be_read_is_not_a_model_that_cannot_be_saved(tmp_path: Path) -> None:
+    output, data = tmp_path / "model", tmp_path / "mine" / "train.jsonl"
+    with pytest.raises(PermissionError) as caught, disk_errors(output):
+        raise PermissionError(errno.EACCES, "Permission denied", str(data))
+    assert explain(caught.value) == (f"{data}: cannot be read or written: Permission denied", 2)
+    for place in (output / "teo.json", tmp_path / "model.part", tmp_path):
+        with pytest.raises(TeoError, match="could not be saved"), disk_errors(output):
+            raise PermissionError(errno.EACCES, "Permission denied", str(place))

@@ -36,6 +36,7 @@ from teo.metrics.meaning import grade
 from teo.pipelines import PIPELINES, Pipeline, find_variant, require_roles
 from teo.provenance import git_commit, versions
 from teo.rewriter import Rewriter
+from teo.units import replace_surrogates
 
 EVERY = "all"
 """The variant's name that means: each that the model can run."""
@@ -57,7 +58,7 @@ class Request:
     variant: str | None = None
     """A pipeline or an ablation by name; None: the model as `teo rewrite` runs it."""
     limit: int | None = None
-    """Only the first rows; a later run with more of them resumes."""
+    """Only the first rows; a later run with more of them resumes, one with fewer drops the predictions of the rest."""
     batch_size: int = 32
     device: str = "auto"
     bf16: bool = False
@@ -93,7 +94,7 @@ def evaluate(request: Request, progress: TextIO | None = None) -> Evaluation:
     predicted = predict(predictor, rows[: request.limit], request.out, settings, chunk=chunk, run=run, progress=stream)
     evaluation = Evaluation(measure(predicted), settings, run, subject.description)
     write_json(request.out / "metrics.json", evaluation.to_dict())
-    write_text(request.out / "report.md", format_report(evaluation, predicted))
+    write_text(request.out / "report.md", replace_surrogates(format_report(evaluation, predicted)))
     if evaluation.measures.flow is not None:
         try:
             draw_flow(evaluation.measures.flow, request.out / "flow.png")

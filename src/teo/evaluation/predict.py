@@ -14,7 +14,7 @@ from teo.alignment import derive_edits
 from teo.data.row import Row
 from teo.edits import Order, format_operations
 from teo.errors import InputError, TeoError
-from teo.files import read_finished_lines, write_json
+from teo.files import json_line, read_finished_lines, write_json, write_jsonl
 from teo.layouts import Truncation
 from teo.pipelines import Prediction
 from teo.result import Rewrite
@@ -141,7 +141,7 @@ def predict(
         done += predicted
         shown.advance(len(predicted))
     shown.finish()
-    return done[: len(rows)]
+    return done
 
 
 def rewrite_rows(rewriter: Rewriter, rows: Sequence[Row], min_confidence: float | None = None) -> list[Rewrite]:
@@ -151,7 +151,10 @@ def rewrite_rows(rewriter: Rewriter, rows: Sequence[Row], min_confidence: float 
 
 
 def resume(out: Path, rows: Sequence[Row], settings: Settings, run: Mapping[str, Any]) -> list[PredictedRow]:
-    """Return the predicted rows that `out` holds for these rows; a folder of other settings is refused."""
+    """Return the predicted rows that `out` holds for these rows; rows after them are cut off.
+
+    A folder of other settings is refused.
+    """
     file = out / PREDICTIONS
     stored = _read_settings(out)
     if stored is not None:
@@ -168,6 +171,9 @@ def resume(out: Path, rows: Sequence[Row], settings: Settings, run: Mapping[str,
     for number, (stored_row, row) in enumerate(zip(done, rows, strict=False), start=1):  # --limit may be shorter
         if (stored_row.id, stored_row.current) != (row.id, row.dialogue.utterance):
             raise InputError(f"{file}:{number}: expected the row '{row.id}', found another; choose another --out")
+    if len(done) > len(rows):  # the file holds the rows that are measured, and no others
+        done = done[: len(rows)]
+        write_jsonl(file, (stored_row.to_dict() for stored_row in done))
     return done
 
 
@@ -204,10 +210,10 @@ def _read_whole_lines(file: Path) -> list[PredictedRow]:
 
 
 def _append(file: Path, rows: Sequence[PredictedRow]) -> None:
-    text = "".join(json.dumps(row.to_dict(), ensure_ascii=False) + "\n" for row in rows)
+    text = "".join(json_line(row.to_dict()) for row in rows)
     try:
         with file.open("ab") as stream:
-            stream.write(text.encode("utf-8", "surrogatepass"))
+            stream.write(text.encode())
     except OSError as error:
         raise TeoError(f"{file}: cannot be written: {error.strerror}; run the command again to resume") from error
 

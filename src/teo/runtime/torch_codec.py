@@ -11,6 +11,7 @@ from teo.errors import ModelError
 from teo.layouts import BASIC_MARKERS, PLAIN, Layout, Marker
 from teo.runtime.codec import Coding, PieceCodec
 from teo.runtime.text_cache import TextCache
+from teo.units import replace_surrogates
 
 THEN = "[THEN]"
 """The `[SEP]` of a decoder's text if the family's own separator is also its end token (BART, T5)."""
@@ -42,10 +43,11 @@ class Codec(PieceCodec):
         return len(self.tokenizer)
 
     def encode_text(self, text: str) -> tuple[int, ...]:
-        """Return the ids of users' text; kept, since every epoch reads the same turns."""
+        """Return the ids of users' text, kept for every epoch; a lone surrogate counts as the replacement character."""
         return self._cached(text)
 
     def _ids(self, text: str) -> list[int]:
+        text = replace_surrogates(text)
         return list(map(int, self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)))
 
     def _tokens(self, ids: Sequence[int]) -> list[str]:

@@ -25,6 +25,8 @@ Count = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+Weight = Annotated[float, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,13 @@ class RandomModel:
     """Attention heads."""
     vocabulary: Count = 1000
     """Entries of the tokenizer, at most."""
-    dropout: float = 0.0
+    dropout: Share = 0.0
     """Dropout."""
+
+    def __post_init__(self) -> None:
+        if self.family != "t5":  # its heads have a size of their own
+            unit = self.heads * (2 if self.family == "teo" else 1)  # ours turns the halves of each head
+            _require(self.width % unit == 0, "width", f"a multiple of {unit} for {self.heads} heads", self.width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,7 @@ class ModelSettings:
     """Tokens of a source; above it long turns are read in part and old ones dropped, never utterance or operations."""
     target_limit: Count = 128
     """Tokens that a decoder may write; training rows with longer targets are left out and counted."""
-    dropout: float = -1.0
+    dropout: Annotated[float, Field(lt=1)] = -1.0
     """Dropout of our own backbone in this run; below 0: as the model has it."""
     layout: Literal[0, 1, 2] = 0
     """Layout of sources: 1 has [SEP] after every turn, 2 has it only before and after the utterance and [T] between
@@ -127,7 +134,7 @@ class OptimisationSettings:
     """Passes over the rows, for each stage."""
     steps: NotNegative = 0
     """Stop after N updates; 0: the epochs decide."""
-    minutes: Annotated[float, Field(ge=0)] = 0.0
+    minutes: Weight = 0.0
     """The learning rate is zero after this time, even if the epochs are not done, for each set of weights; 0: never."""
     batch_size: Count = 32
     """Rows of an update, per process; each role of a row counts, unless all learn from one encoding of it."""
@@ -138,11 +145,11 @@ class OptimisationSettings:
     """Peak learning rate of AdamW."""
     warmup: Share = 0.0
     """Share of the updates over which the learning rate rises."""
-    weight_decay: float = 0.01
+    weight_decay: Weight = 0.01
     """AdamW's weight decay."""
-    clip: float = 1.0
+    clip: Annotated[float, Field(gt=0)] = 1.0
     """Largest norm of a gradient; a larger one is scaled down to it."""
-    r_drop: float = 0.0
+    r_drop: Weight = 0.0
     """Weight of R-Drop: the divergence between two passes with different dropout; 0 is off."""
     ema: Share = 0.0
     """Decay of the running average of the weights that is evaluated and saved, such as 0.999; 0 is off."""
@@ -195,7 +202,7 @@ class TrainConfig:
     """Order of the operations: by position (the paper's text and figure) or insertions first (its equation 2)."""
     languages: tuple[str, ...] = ()
     """Languages of the data, for the model's description."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the noise, the order of the rows, dropout and new weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; auto takes a GPU if there is one."""
@@ -226,6 +233,10 @@ class TrainConfig:
         for role in self.roles:
             _require(role in ROLES, "roles", f"roles among {', '.join(ROLES)}", role)
         _require(len(set(self.roles)) == len(self.roles), "roles", "each role once", ", ".join(self.roles))
+        model, made = self.model, self.model.random
+        fixed = model.base == RANDOM and made.family != "teo" and model.dropout >= 0
+        expected = f"that of model.random.dropout ({made.dropout:g}) for a {made.family} from scratch"
+        _require(not fixed or model.dropout == made.dropout, "model.dropout", expected, model.dropout)
         clash = self.shared and {"stage1", "fused"} <= set(self.roles)
         _require(not clash, "roles", "stage1 or fused (fused writes the operations too) in shared weights", "both")
 

@@ -92,7 +92,7 @@ class DevSet:
                 ]
             else:
                 rewrites = self._rewrite(stages, role, None if self.gold_only else proposals)
-                right = [is_exact_match(text, row.rewrite) for text, row in zip(rewrites, self.rows, strict=True)]
+                right = [is_accepted(text, row) for text, row in zip(rewrites, self.rows, strict=True)]
             scores[role] = sum(right) / len(right)
         final = [score for role, score in scores.items() if role != "stage1"] or list(scores.values())
         return {"em": sum(final) / len(final), **{f"em_{role}": score for role, score in scores.items()}}
@@ -133,6 +133,11 @@ def replace_first(dialogue: Dialogue, operations: Operations) -> tuple[Dialogue,
     replaced = apply_replacements(operations, dialogue.utterance).apply(dialogue.utterance)
     insertions = tuple(operation for operation in operations if operation.is_insertion)
     return replace(dialogue, utterance=replaced), insertions
+
+
+def is_accepted(rewrite: str, row: Row) -> bool:
+    """Tell whether a rewrite is one of those that its row accepts, as EM counts it."""
+    return any(is_exact_match(rewrite, text) for text in (row.rewrite, *row.references))
 
 
 def same_operations(proposed: Sequence[Operation], gold: Sequence[Operation], order: Order = "position") -> bool:

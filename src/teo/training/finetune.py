@@ -31,9 +31,19 @@ from teo.training.fitting import fit
 from teo.training.log import read_history
 from teo.training.loop import CHECKPOINT, uses_bf16
 from teo.training.processes import distributed_rank, join_process_group, own_device, wait_for_all
-from teo.training.record import RECORD, GroupResult, TrainResult, write_record
+from teo.training.record import GroupResult, TrainResult, require_same_data, write_record
 from teo.training.rows import RunRows, hash_files, read_operations, read_rows, write_operations
-from teo.training.run_folder import SHARED, WORK, adopt_stage1, describe, open_folder
+from teo.training.run_folder import (
+    DATA,
+    SHARED,
+    WORK,
+    adopt_stage1,
+    clear_folder,
+    describe,
+    find_stage1,
+    is_made,
+    open_folder,
+)
 from teo.training.saving import disk_errors, save_weights
 
 _FROM_STAGE1 = frozenset({"stage2", "rfis"})
@@ -61,10 +71,7 @@ class Run:
         self.work = self.output / WORK
         join_process_group(self.device)
         self.main = distributed_rank()[0] == 0
-        if self.main:
-            open_folder(self.output, config, resume=resume)
-        wait_for_all()
-        self.rows = self._read_rows()
+        self.rows = self._prepare(resume)
         self.result = TrainResult(self.output)
 
     def finish(self) -> TrainResult:
@@ -92,18 +99,35 @@ class Run:
         folder = self.output / next(iter(groups))
         return self.layout.of_model(transformers.AutoConfig.from_pretrained(str(folder)))
 
-    def _read_rows(self) -> RunRows:
-        """Return the rows; the main process writes the record once they are read."""
-        folder = self.work / "data"
+    def _prepare(self, resume: bool) -> RunRows:
+        """Return the rows; the main process changes the folder only once they and the models have loaded."""
+        folder = self.work / DATA
         if self.main:
+            resumed = open_folder(self.output, self.config, resume=resume)
             rows = self.read(folder, writes=True)
-            if not (self.work / RECORD).is_file():
-                hashes = hash_files(rows.sources)
-                write_record(self.work, self.config, hashes, self.device, distributed_rank()[1])
+            files = [file for file in hash_files(rows.sources) if not is_made(self.output, Path(file["file"]))]
+            if resumed:
+                require_same_data(self.work, files)
+            else:
+                clear_folder(self.output, self._try_sources())
+                write_record(self.work, self.config, files, self.device, distributed_rank()[1])
         wait_for_all()
-        if self.main:
-            return rows
-        return self.read(folder, writes=False)
+        return rows if self.main else self.read(folder, writes=False)
+
+    def _try_sources(self) -> list[Path]:
+        """Return the files and folders that the run starts from, after loading them: a mistake is named early."""
+        config, sources = self.config, []
+        if config.model.stage1:
+            sources.append(find_stage1(Path(config.model.stage1), self.layout))
+            self._load(str(sources[0]))
+        from_base = set(config.roles) - (_FROM_STAGE1 | {"stage1"} if sources and not config.shared else set())
+        if from_base and config.model.base != RANDOM:
+            self._load(config.model.base)
+            sources.append(Path(config.model.base))
+        if config.perturbation.predicted:
+            sources.append(Path(config.perturbation.predicted))
+            read_operations(sources[-1])
+        return sources
 
     def read(self, folder: Path, *, writes: bool) -> RunRows:
         """Return the rows of the datasets."""
@@ -147,25 +171,28 @@ class Run:
 
     def start(self, name: str) -> tuple[Any, Codec]:
         """Return the model that a set of weights starts from: stage 1's for stage 2 (section 3.4), else the base."""
-        stage1 = self.output / "stage1"
+        stage1, base = self.output / "stage1", self.config.model.base
         if name in _FROM_STAGE1 and stage1.is_dir():
-            return load_base(str(stage1), self.layout)
-        base, dropout = self.config.model.base, self.config.model.dropout
+            return self._load(str(stage1))
         if base != RANDOM:
-            model, codec = load_base(base, self.layout)
-            if dropout >= 0:
-                if not hasattr(model, "set_dropout"):
-                    raise ConfigError(
-                        f"model.dropout: only our own backbone can change it, found {type(model).__name__}"
-                    )
-                model.set_dropout(dropout)
-            return model, codec
+            return self._load(base)
         folder = self.work / "base"
         if self.main and not folder.is_dir():
             model, codec = build_random(self.config.model.random, self.rows.texts, self.config.seed)
             save_weights(model, codec, folder)
         wait_for_all()
-        return load_base(str(folder), self.layout)
+        set_seed(self.config.seed)  # again: a resumed run that finds the folder draws the same new embeddings
+        return self._load(str(folder))
+
+    def _load(self, name: str) -> tuple[Any, Codec]:
+        """Return a model to start from, with the dropout of this run."""
+        model, codec = load_base(name, self.layout)
+        dropout = self.config.model.dropout
+        if dropout >= 0 and hasattr(model, "set_dropout"):
+            model.set_dropout(dropout)
+        elif dropout >= 0 and self.config.model.base != RANDOM:  # a model from scratch was made with it
+            raise ConfigError(f"model.dropout: only our own backbone can change it, found {type(model).__name__}")
+        return model, codec
 
     def _decoding(self) -> Decoding:
         config = self.config

@@ -47,9 +47,7 @@ class RunLog:
         self._count(step)
         if step % self.every:
             return
-        decoder, masked, norm = torch.stack(self.figures).mean(0).tolist()
-        if not math.isfinite(decoder):
-            raise TeoError(f"the loss is not finite at update {step}; lower the learning rate, or switch bf16 off")
+        decoder, masked, norm = self.require_finite(step)
         now = time.monotonic()
         line = {
             "step": step,
@@ -63,6 +61,15 @@ class RunLog:
         shown = f"loss {decoder:.4f}" + (f", masked {masked:.4f}" if masked else "")
         self._write(line, f"{shown}, lr {rate:.2e}, {line['tokens_per_second']:,} tokens/s")
         self.figures, self.tokens, self.since = [], 0, now
+
+    def require_finite(self, step: int) -> list[float]:
+        """Return the means of the figures since the last line; a run that diverged ends here."""
+        means: list[float] = torch.stack(self.figures).mean(0).tolist() if self.figures else []
+        if not all(map(math.isfinite, means)):
+            raise TeoError(
+                f"the loss or its gradient is not finite at update {step}; lower the learning rate, or switch bf16 off"
+            )
+        return means
 
     def add_scores(self, step: int, scores: Mapping[str, float]) -> None:
         """Take the dev EM of the weights after an update, by role and as a whole."""

@@ -143,6 +143,7 @@ class Loop:
             if _due(clock.step, settings.save_every):
                 self._save()
         self.log.clear()
+        self.log.require_finite(clock.step)
         if self.evaluation is not None and clock.evaluated < clock.step:
             self._evaluate(self.evaluation)
         if settings.save_every:
@@ -169,7 +170,8 @@ class Loop:
         return batch["source"].numel(), torch.stack([decoder_loss, masked_loss, norm]).detach().float()
 
     def _evaluate(self, evaluation: DevEvaluation) -> None:
-        """Measure the weights, or their average if there is one."""
+        """Measure the weights, or their average if there is one; the best of them are kept."""
+        self.log.require_finite(self.clock.step)
         # Decoding has shapes of its own, for which nothing should be compiled.
         eager = torch.compiler.set_stance("force_eager") if self.settings.compile else nullcontext()
         with nullcontext() if self.average is None else self.average.applied(), eager:
@@ -195,6 +197,7 @@ class Loop:
 
     def _save(self) -> None:
         if self.main:
+            self.log.require_finite(self.clock.step)
             stored: dict[str, Any] = {
                 "model": self.model.state_dict(),
                 "optimizer": self.optimizer.state_dict(),

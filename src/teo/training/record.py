@@ -15,7 +15,7 @@ from teo.provenance import git_commit, versions
 from teo.training.config import TrainConfig
 from teo.training.settings import to_toml, to_tree
 
-RECORD = "record.json"
+RECORD, CONFIG = "record.json", "config.toml"
 _RESULT = "result.json"
 _EM = "eval_em_"
 _LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "numpy")
@@ -37,20 +37,49 @@ def write_record(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "config.toml", to_toml(to_tree(config)) + "\n")
+    write_text(folder / CONFIG, to_toml(to_tree(config)) + "\n")
     write_json(folder / RECORD, record)
 
 
 def require_same(folder: Path, config: TrainConfig) -> None:
     """Refuse to resume a run under another configuration; the message names the first difference."""
-    stored = json.loads((folder / RECORD).read_text(encoding="utf-8"))["config"]
-    before, now = flatten(stored), flatten(to_tree(config))
+    before, now = flatten(_read_record(folder)["config"]), flatten(to_tree(config))
     for key in sorted({*before, *now}):
         if key not in _FREE and before.get(key) != now.get(key):
             raise ConfigError(
                 f"{key}: the run to resume was started with {json.dumps(before.get(key))}, found "
                 f"{json.dumps(now.get(key))}; resume with the same configuration or give another output"
             )
+
+
+def require_same_data(folder: Path, data: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse to resume a run whose data changed; the message names the first file that did."""
+    before, now = ({file["file"]: file["sha256"] for file in files} for files in (_read_record(folder)["data"], data))
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            found = "no such file" if name not in now else "other data" if name in before else "a new file"
+            raise ConfigError(
+                f"{name}: expected the data that the run to resume was started with, found {found}; put it back, start "
+                "again with overwrite=true, or give another output"
+            )
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    file = folder / RECORD
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+        whole = isinstance(stored["config"], dict) and all(
+            {"file", "sha256"} <= entry.keys() for entry in stored["data"]
+        )
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise ConfigError(
+            f"{file}: expected the record of the run to resume, found none that is whole; start again with "
+            "overwrite=true, or give another output"
+        )
+    record: dict[str, Any] = stored
+    return record
 
 
 def flatten(tree: Any, path: str = "") -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from teo.files import write_jsonl
 from teo.training.config import SYNTHETIC, DataSettings, UnchangedSettings
 from teo.training.synthetic import write_rows
 from teo.training.unchanged import unchanged_rows
+from teo.units import replace_surrogates
 
 logger = logging.getLogger(__name__)
 
@@ -66,10 +68,11 @@ def read_rows(
             dev = _read(settings, settings.dev, prefix)
             rows.dev += dev[: settings.dev_rows] if settings.dev_rows else dev
         rows.sources.append(Path(settings.path))
+    rows.train, rows.dev = name_apart(rows.train), name_apart(rows.dev)
     added = unchanged_rows(rows.train, unchanged or UnchangedSettings(), seed)
     if added:
         logger.info("%d complete utterances added", len(added))
-    rows.train += added
+    rows.train = name_apart([*rows.train, *added])
     rows.repeats += [1] * len(added)
     return rows
 
@@ -79,7 +82,34 @@ def _read(settings: DataSettings, split: str, prefix: str) -> list[Row]:
     for skipped in loaded.skipped:
         logger.warning("skipped: %s", skipped)
     logger.info("%s %s: %d rows from %s", settings.name, split, len(loaded.rows), settings.path)
-    return [replace(row, id=prefix + row.id) for row in loaded.rows]
+    return [replace(_without_surrogates(row), id=prefix + replace_surrogates(row.id)) for row in loaded.rows]
+
+
+def _without_surrogates(row: Row) -> Row:
+    """Return the row as tokenizers can read it."""
+    dialogue = row.dialogue
+    history = tuple(map(replace_surrogates, dialogue.history))
+    return replace(
+        row,
+        dialogue=replace(dialogue, history=history, utterance=replace_surrogates(dialogue.utterance)),
+        rewrite=replace_surrogates(row.rewrite),
+        references=tuple(map(replace_surrogates, row.references)),
+    )
+
+
+def name_apart(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with an id each: one that another row before has gets a number, as in "7 (2)"."""
+    names: set[str] = set()
+    numbers: Counter[str] = Counter()
+    apart = []
+    for row in rows:
+        name = row.id
+        while name in names:
+            numbers[row.id] += 1
+            name = f"{row.id} ({numbers[row.id] + 1})"
+        names.add(name)
+        apart.append(row if name == row.id else replace(row, id=name))
+    return apart
 
 
 def hash_files(sources: Sequence[Path]) -> list[dict[str, Any]]:
@@ -109,7 +139,8 @@ def read_operations(path: Path) -> dict[str, tuple[Operation, ...]]:
         for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
-                operations[str(row["id"])] = parse_operations(row["operations"]).operations
+                proposed = parse_operations(replace_surrogates(row["operations"]))
+                operations[replace_surrogates(str(row["id"]))] = proposed.operations
             except (json.JSONDecodeError, KeyError, TypeError):
                 found = line.strip()[:60]
                 raise DataError(f'{path}:{number}: expected {{"id", "operations"}}, found {found!r}') from None

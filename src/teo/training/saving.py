@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,12 +26,12 @@ _REASONS = {
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn a write that failed for the disk's sake into one clear line; other errors pass."""
+    """Turn a write that failed for the disk's sake into one clear line; other errors, or those of other files, pass."""
     try:
         yield
     except Exception as error:
         reason = _reason(error)
-        if reason is None:
+        if reason is None or _is_elsewhere(error, path):
             raise
         raise TeoError(
             f"{path}: could not be saved ({reason}); what was there before is unharmed; "
@@ -44,6 +45,16 @@ def _reason(error: Exception) -> str | None:
     return _REASONS[errno.ENOSPC] if any(text in str(error) for text in _FULL) else None
 
 
+def _is_elsewhere(error: Exception, path: Path) -> bool:
+    """Tell whether an error names a file that has nothing to do with writing `path`: data that cannot be read, say."""
+    if not isinstance(error, OSError) or not isinstance(error.filename, str | bytes | os.PathLike):
+        return False
+    file, place = Path(os.fsdecode(error.filename)).resolve(), path.resolve()
+    written = [place, *(place.with_name(place.name + ending) for ending in _BESIDE)]
+    return not place.is_relative_to(file) and not any(file.is_relative_to(own) for own in written)
+
+
+_BESIDE = (".part", ".old")
 _MODEL_FILES = ("teo.json", "config.json", "baseline.json", "graphs.json")
 """Each kind of model folder has one of these."""
 

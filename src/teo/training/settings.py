@@ -20,12 +20,13 @@ S = TypeVar("S")
 Schema = Mapping[str, Any]
 EXTENDS = "extends"
 """The key of a file that names another file to start from, relative to its own folder."""
-_CHECKS = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+_CHECKS = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
 _BOUNDS = (
-    ("minimum", "maximum", "from {:g} to {:g}"),
+    ("minimum", "maximum", "from {:.10g} to {:.10g}"),
     ("minimum", "exclusiveMaximum", "from {:g} to below {:g}"),
     ("minimum", "minimum", "of at least {:g}"),
     ("exclusiveMinimum", "exclusiveMinimum", "above {:g}"),
+    ("exclusiveMaximum", "exclusiveMaximum", "below {:g}"),
 )
 _TYPES = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
@@ -38,8 +39,8 @@ def read_settings(path: Path, cls: type[S], overrides: Sequence[str] = ()) -> S:
     return build(cls, tree, f"{path} with {' '.join(overrides)}" if overrides else str(path))
 
 
-def read_tree(path: Path) -> dict[str, Any]:
-    """Return a file's keys and values, laid over those of the file it extends."""
+def read_tree(path: Path, above: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return a file's keys and values, laid over those of the file it extends; `above` are the files that extend it."""
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -51,23 +52,31 @@ def read_tree(path: Path) -> dict[str, Any]:
         return tree
     if not isinstance(parent, str):
         raise ConfigError(f"{path}: {EXTENDS}: expected text, found {json.dumps(parent)}")
-    if (path.parent / parent).resolve() == path.resolve():
+    above = (*above, path.resolve())
+    below = path.parent / parent
+    if below.resolve() == path.resolve():
         raise ConfigError(f"{path}: {EXTENDS}: the file names itself")
-    return merge(read_tree(path.parent / parent), tree)
+    if below.resolve() in above:
+        raise ConfigError(
+            f"{path}: {EXTENDS}: expected a file that does not extend this one, found {below}, which does"
+        )
+    return merge(read_tree(below, above), tree)
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Return two trees as one; if both have a table its keys are merged, else `above` wins.
 
-    Tables of a list are changed by their name: `[data.task]` changes the table of the list `data` whose name is task.
+    Tables of a list are changed by their name: `[data.task]` changes the table of the list `data` whose name is task,
+    the first one if there are several.
     """
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
         if isinstance(value, Mapping) and isinstance(old, Mapping):
             merged[key] = merge(old, value)
-        elif isinstance(value, Mapping) and isinstance(old, list) and value.keys() <= _names(old):
-            merged[key] = [merge(table, value.get(table.get("name"), {})) for table in old]
+        elif isinstance(old, list) and isinstance(value, Mapping) and _are_named(value, old):
+            changes = dict(value)
+            merged[key] = [merge(table, changes.pop(table.get("name"), {})) for table in old]
         else:
             merged[key] = value
     return merged
@@ -145,6 +154,11 @@ def lay_over(tree: dict[str, Any], override: str) -> None:
     tree[last] = value
 
 
+def _are_named(changes: Mapping[str, Any], tables: Sequence[Any]) -> bool:
+    """Tell whether each key is the name of a table, and its value a table too."""
+    return changes.keys() <= _names(tables) and all(isinstance(change, Mapping) for change in changes.values())
+
+
 def _names(tables: Sequence[Any]) -> set[str]:
     return {str(table.get("name")) for table in tables if isinstance(table, Mapping)}
 
@@ -190,6 +204,8 @@ def _explain(error: ValidationError, root: Schema) -> str:
         return f"{path}: unknown key{_nearest(path, list(table['properties']), root)}"
     if first["type"] == "missing":
         return f"{path}: missing; {_help(schema)}"
+    if first["type"] == "finite_number":
+        return f"{path}: expected a finite number, found {json.dumps(first['input'])}"
     return f"{path}: expected {_words(schema)}, found {json.dumps(first['input'], ensure_ascii=False)}"
 
 
