@@ -18,7 +18,7 @@ def export(
     compare: Annotated[
         Path | None, typer.Option(help="JSONL rows with history, utterance and rewrite: measure what int8 costs.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Compare on the first N rows only.", metavar="N")] = None,
+    limit: Annotated[int | None, typer.Option(help="Compare on the first N rows only.", metavar="N", min=1)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a trained model as int8 graphs that run without torch.
