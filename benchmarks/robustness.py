@@ -113,8 +113,8 @@ def _change_utterance(row: Row, utterance: str) -> Row:
 def _decorate(row: Row) -> Row | None:
     """Return a row whose last mark comes three times, with a picture behind it; None if the rewrite ends otherwise."""
     utterance, rewrite = row.dialogue.utterance, row.rewrite
-    mark = utterance[-1] if utterance[-1:] in _MARKS else ""
-    if mark != (rewrite[-1] if rewrite[-1:] in _MARKS else ""):
+    mark, other = (text[-1:] if text[-1:] in _MARKS else "" for text in (utterance, rewrite))
+    if mark != other:
         return None
     return replace(_change_utterance(row, f"{utterance}{2 * mark} 😊"), rewrite=f"{rewrite}{2 * mark} 😊")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from teo.arguments import describe
 from teo.decision import Prefer
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
@@ -125,3 +126,15 @@ def _options(
     prefer: Prefer | None, min_confidence: float | None, truncation: TruncationRule, n_best: int
 ) -> dict[str, Any]:
     return {"prefer": prefer, "min_confidence": min_confidence, "truncation": truncation, "n_best": n_best}
+
+
+def require_truncation(truncation: object) -> None:
+    """Raise where a call asks for a truncation that there is not."""
+    if truncation not in get_args(TruncationRule):
+        raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
+
+
+def require_dialogues(dialogues: object) -> None:
+    """Raise where a call gives one thing in the place of several dialogues."""
+    if isinstance(dialogues, str | Mapping) or not isinstance(dialogues, Iterable):
+        raise InputError(f"dialogues: expected a list of dialogues, found {describe(dialogues)}")

@@ -53,8 +53,7 @@ def read_turn(turn: str) -> str:
 def read_utterance(utterance: str) -> tuple[str, list[int]]:
     """Return an utterance without noise, and where each of its characters stands in the user's own."""
     text = _calm(as_read(utterance).replace("\n", " "), 2)
-    pictures = {place for found in _PICTURE.finditer(text) for place in range(*found.span())}
-    quiet = "".join(" " if place in pictures else character for place, character in enumerate(text))
+    quiet = _PICTURE.sub(lambda found: " " * len(found[0]), text)
     lead, tail = _LEAD.match(quiet), _TAIL.search(quiet)
     start, end = lead.end() if lead else 0, tail.start() if tail else len(quiet)
     places = [place for place in range(start, end) if quiet[place] != " " or quiet[place - 1] != " "]

@@ -1,7 +1,7 @@
 """Reading: a dialogue as the model reads it, and the way back to the user's own string.
 
 Traditional characters are read as Simplified ones (`teo.traditional`), noise is not read (`teo.noise`), nor are
-polite words around the utterance (`teo.wrappers`)
+polite words around the utterance (`teo.wrappers`).
 """
 
 from __future__ import annotations

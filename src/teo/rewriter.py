@@ -12,16 +12,16 @@ stays unchanged, without a model call. `truncation="error"` refuses such dialogu
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from teo.arguments import describe, require_integer
+from teo.arguments import require_integer
 from teo.decision import THRESHOLD, Decision, Prefer, choose_threshold
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
-from teo.interface import BaseRewriter, DialogueLike
+from teo.interface import BaseRewriter, DialogueLike, require_dialogues, require_truncation
 from teo.layouts import Truncation, TruncationRule
 from teo.loading import Dtype, Model, ModelFolder, Runtime, open_model, require_dtype
 from teo.pipelines import Pipeline, choose_pipeline, predict_several, predict_unchanged, require_one_text
@@ -168,10 +168,8 @@ class Rewriter(BaseRewriter):
         if require_integer("n_best", n_best, 1, MOST_ALTERNATIVES) > 1:
             require_one_text(self._pipeline)
         require_integer("batch_size", batch_size, 1)
-        if truncation not in ("oldest", "error"):
-            raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
-        if isinstance(dialogues, str | Mapping) or not isinstance(dialogues, Iterable):
-            raise InputError(f"dialogues: expected a list of dialogues, found {describe(dialogues)}")
+        require_truncation(truncation)
+        require_dialogues(dialogues)
         results: list[Rewrite | TeoError] = []
         tasks: list[tuple[int, _Task]] = []  # what the model is called for, by position
         for number, dialogue in enumerate(dialogues):

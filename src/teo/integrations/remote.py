@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
-from teo.arguments import describe, require_integer, require_token_text
+from teo.arguments import require_integer, require_token_text
 from teo.decision import Prefer, choose_threshold
 from teo.dialogue import Dialogue
 from teo.errors import InputError, TeoError
 from teo.integrations.guard import Guard, OnError
 from teo.integrations.wire import Connection, RefusedError, RemoteError, encode_body, read_item, require_url
-from teo.interface import BaseRewriter, DialogueLike
+from teo.interface import BaseRewriter, DialogueLike, require_dialogues, require_truncation
 from teo.layouts import TruncationRule
 from teo.result import Rewrite
 
@@ -91,8 +91,7 @@ class RemoteRewriter(BaseRewriter):
         """Return the rewrite of each dialogue, or its error."""
         options = _options(prefer, min_confidence, truncation, n_best)
         require_integer("batch_size", batch_size, 1)
-        if isinstance(dialogues, str | Mapping) or not isinstance(dialogues, Iterable):
-            raise InputError(f"dialogues: expected a list of dialogues, found {describe(dialogues)}")
+        require_dialogues(dialogues)
         results: list[Rewrite | TeoError] = []
         sent: list[tuple[int, Dialogue]] = []
         for number, row in enumerate(dialogues):
@@ -138,8 +137,7 @@ def _options(
 ) -> dict[str, Any]:
     """Return the settings of a call that differ from the server's own defaults; raises where no server takes one."""
     threshold = choose_threshold(min_confidence, prefer)
-    if truncation not in get_args(TruncationRule):
-        raise InputError(f"truncation: expected oldest or error, found '{truncation}'")
+    require_truncation(truncation)
     settings = {
         "prefer": (prefer, None),
         "min_confidence": (None if min_confidence is None else threshold, None),

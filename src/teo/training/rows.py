@@ -72,7 +72,7 @@ def read_rows(
     added = unchanged_rows(rows.train, unchanged or UnchangedSettings(), seed)
     if added:
         logger.info("%d complete utterances added", len(added))
-    rows.train = name_apart([*rows.train, *added])
+        rows.train = name_apart([*rows.train, *added])
     rows.repeats += [1] * len(added)
     return rows
 
