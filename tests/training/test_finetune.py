@@ -285,11 +285,12 @@ def test_an_output_folder_with_a_run_is_refused(make_config: ConfigMaker) -> Non
         ({"data": {"path": "mien"}}, "mien"),
         ({"model": {"base": "facebok"}}, "facebok: "),
         ({"model": {"dropout": 0.1}}, "model.dropout: only our own backbone can change it"),
+        ({"model": {"frozen_layers": 1}}, "model.frozen_layers: only our own backbone has them"),
         ({"roles": ["stage2"], "model": {"stage1": "gone"}}, "gone"),
         ({"roles": ["stage2"], "perturbation": {"predicted": "gone.jsonl"}}, "gone.jsonl: no such file"),
         ({"model": {"base": "OUTPUT/direct"}}, "output: expected another folder than that of the source"),
     ],
-    ids=["data", "base", "dropout", "stage1", "operations", "its own base"],
+    ids=["data", "base", "dropout", "frozen layers", "stage1", "operations", "its own base"],
 )
 def test_a_mistake_does_not_cost_the_model_that_is_to_be_overwritten(
     make_config: ConfigMaker, changes: dict[str, Any], message: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from safetensors.torch import load_file  # noqa: E402
 
 from packed_runs import recipe, tiny_base  # noqa: E402
 from teo.errors import TeoError  # noqa: E402
+from teo.training.backbones import load_base  # noqa: E402
 from teo.training.batches import Batches, ProcessShare  # noqa: E402
 from teo.training.finetune import train  # noqa: E402
 from teo.training.fitting import loop_settings  # noqa: E402
@@ -62,6 +64,19 @@ def test_a_run_ends_when_its_time_is_over(base: Path, tmp_path: Path) -> None:
     result = train(recipe(tmp_path, base, *overrides))
     assert 1 <= result.groups["weights"].step < 10_000
     assert set(result.em) == {"fused", "direct", "fast"}, "the last weights are evaluated"
+
+
+@pytest.mark.train
+def test_frozen_layers_and_the_embeddings_stay_as_they_are(base: Path, tmp_path: Path) -> None:
+    train(recipe(tmp_path, base, "optimisation.steps=4", "model.frozen_layers=1"))
+    before = load_base(str(base))[0].state_dict()
+    after = load_file(tmp_path / "model" / "weights" / "model.safetensors")
+    same = {name for name, weight in after.items() if weight.equal(before[name])}
+    frozen = {name for name in after if "embedding" in name or name.startswith("encoder.layers.0.")}
+    assert same == {name for name in frozen if not name.startswith("decoder.")}
+    assert "encoder.layers.1.feed_forward.up.weight" in after
+    with pytest.raises(TeoError, match=re.escape("model.frozen_layers: expected at most 2, found 3")):
+        train(recipe(tmp_path, base, "overwrite=true", "model.frozen_layers=3"))
 
 
 @pytest.mark.train

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
+from teo.errors import ConfigError
 from teo.models.configuration import TeoConfig
 from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, rotary_table
 
@@ -143,6 +144,15 @@ class TeoForConditionalGeneration(PreTrainedModel):
                 module.p = share
             elif isinstance(module, Attention):
                 module.dropout = share
+
+    def freeze(self, layers: int) -> None:
+        """Keep the embeddings and the encoder's first layers out of training."""
+        if layers > len(self.encoder.layers):
+            raise ConfigError(f"model.frozen_layers: expected at most {len(self.encoder.layers)}, found {layers}")
+        for part in (self.embedding, self.encoder.turn_embedding, self.encoder.embedding_norm):
+            part.requires_grad_(False)
+        for layer in self.encoder.layers[:layers]:
+            layer.requires_grad_(False)
 
     def get_encoder(self, *_: Any, **__: Any) -> TeoEncoder:
         """Return what reads the source."""

@@ -67,6 +67,9 @@ class ModelSettings:
     """Tokens that a decoder may write; training rows with longer targets are left out and counted."""
     dropout: Annotated[float, Field(lt=1)] = -1.0
     """Dropout of our own backbone in this run; below 0: as the model has it."""
+    frozen_layers: NotNegative = 0
+    """Layers of our own backbone's encoder, from the first, that stay as they are, as the embeddings then do; 0: none.
+    Training is faster and forgets less, but learns less."""
     layout: Literal[0, 1, 2] = 0
     """Layout of sources: 1 has [SEP] after every turn, 2 has it only before and after the utterance and [T] between
     turns, as in the paper; 0: 1 for our own backbone, which was pretrained on it, else 2."""

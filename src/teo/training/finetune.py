@@ -185,13 +185,17 @@ class Run:
         return self._load(str(folder))
 
     def _load(self, name: str) -> tuple[Any, Codec]:
-        """Return a model to start from, with the dropout of this run."""
+        """Return a model to start from, with the dropout and the frozen layers of this run."""
         model, codec = load_base(name, self.layout)
         dropout = self.config.model.dropout
         if dropout >= 0 and hasattr(model, "set_dropout"):
             model.set_dropout(dropout)
         elif dropout >= 0 and self.config.model.base != RANDOM:  # a model from scratch was made with it
             raise ConfigError(f"model.dropout: only our own backbone can change it, found {type(model).__name__}")
+        if frozen := self.config.model.frozen_layers:
+            if not hasattr(model, "freeze"):
+                raise ConfigError(f"model.frozen_layers: only our own backbone has them, found {type(model).__name__}")
+            model.freeze(frozen)
         return model, codec
 
     def _decoding(self) -> Decoding:
