@@ -41,6 +41,25 @@ _converters = cache(open_converters)
 _MARKS = frozenset("!?！？")
 NAMES = {True: "阿尔法", False: "Zorvania"}
 """Names that no dialogue has, for a Chinese and for an English dialogue."""
+GREETINGS = {
+    True: (
+        "您好，请问有什么可以帮您？",
+        "在的，亲，请讲",
+        "你好，我是小智，今天想聊点什么？",
+        "您好，欢迎光临绿源超市，请问需要点什么？",
+        "你好！很高兴为您服务。",
+        "您好，1024号客服为您服务，请问有什么问题？",
+    ),
+    False: (
+        "Hello! How can I help you today?",
+        "Hi there! What can I do for you?",
+        "Hi, this is Anna from Northwind support. How may I assist you?",
+        "Welcome to GreenMart! What are you looking for?",
+        "Hey! Ask me anything.",
+        "Good afternoon, thank you for contacting us. How may I help you?",
+    ),
+}
+"""What an assistant may begin with, in Chinese and in English."""
 
 
 def make_kinds(rows: Sequence[Row]) -> dict[str, Vary]:
@@ -59,6 +78,7 @@ def make_kinds(rows: Sequence[Row]) -> dict[str, Vary]:
     return {
         "one unrelated turn in front": lambda row, rng: prepend(row, 1),
         "two unrelated turns in front": lambda row, rng: prepend(row, 2),
+        "a greeting in front": _greet,
         "another name for a thing": lambda row, rng: _rename(row),
         "polite words": add_polite_words,
         "no final marks": lambda row, rng: change_typing(row, drop_final_marks),
@@ -98,6 +118,12 @@ def show(measured: Mapping[str, Any]) -> str:
         if counts["rows"]:
             lines.append(f"  {kind:34}{100 * counts['as_it_should_be'] / counts['rows']:5.1f}% of {counts['rows']}")
     return "\n".join(lines)
+
+
+def _greet(row: Row, rng: random.Random) -> Row:
+    """Return a row that begins with an assistant's greeting."""
+    greeting = rng.choice(GREETINGS[holds_cjk(row.rewrite)])
+    return replace(row, dialogue=Dialogue((greeting, *row.dialogue.history), row.dialogue.utterance))
 
 
 def _rename(row: Row) -> Row | None:

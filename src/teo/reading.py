@@ -1,7 +1,7 @@
 """Reading: a dialogue as the model reads it, and the way back to the user's own string.
 
 Traditional characters are read as Simplified ones (`teo.traditional`), noise is not read (`teo.noise`), nor are
-polite words around the utterance (`teo.wrappers`).
+polite words around the utterance (`teo.wrappers`) and greetings before the dialogue (`teo.openings`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from teo.dialogue import Dialogue
 from teo.edits import Edit, EditScript, Operation, format_operations, make_edit, parse_operations
 from teo.noise import read_turn, read_utterance
+from teo.openings import skip_openings
 from teo.pipelines import Prediction
 from teo.traditional import read_simplified, write_in_kind
 from teo.wrappers import find_core
@@ -34,7 +35,8 @@ class Reading:
         simplified = read_simplified(plain)
         utterance, places = read_utterance(simplified.utterance)
         start, end = find_core(utterance)
-        read = replace(simplified, history=tuple(map(read_turn, simplified.history)), utterance=utterance[start:end])
+        read = skip_openings(replace(simplified, history=tuple(map(read_turn, simplified.history))))
+        read = replace(read, utterance=utterance[start:end])
         return cls(plain, read, tuple(places[start:end]), simplified is not plain)
 
     def restore(self, prediction: Prediction) -> Prediction:

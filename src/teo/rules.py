@@ -130,7 +130,7 @@ def _compile(entry: str) -> re.Pattern[str]:
         raise InputError(f"keep: {entry} is not a regular expression ({error})") from None
 
 
-_GREETINGS = """
+GREETINGS = """
 hi; hiya; hello; hey; howdy; yo; greetings; good morning; good afternoon; good evening; good day; welcome; hi there;
 hello there; hey there; hi all; hello all; hey all; hi everyone; hello everyone; hey everyone; hi again; hello again;
 nice to meet you; 你好; 您好; 大家好; 你好啊; 你好呀; 嗨; 哈喽; 哈罗; 哈啰; 早上好; 早安; 上午好; 中午好; 下午好;
@@ -198,7 +198,7 @@ def _phrases(*lists: str) -> frozenset[tuple[str, ...]]:
     return frozenset(_reaction_words(phrase) for listed in lists for phrase in listed.split(";"))
 
 
-_LISTS = (_GREETINGS, _FAREWELLS, _THANKS, _LAUGHTER, _HESITATION, _AGREEMENT, _DISMISSAL)
+_LISTS = (GREETINGS, _FAREWELLS, _THANKS, _LAUGHTER, _HESITATION, _AGREEMENT, _DISMISSAL)
 PHRASES = tuple(" ".join(phrase.split()) for listed in _LISTS for phrase in listed.split(";"))
 """Every phrase as text, both languages."""
 _WHOLE = _phrases(_ALONE)

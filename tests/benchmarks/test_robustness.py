@@ -35,6 +35,8 @@ def vary(kind: str, row: Row) -> Row | None:
             ("When was he born?", "Why?", *SINGER.dialogue.history, "他多大了？"),
             None,
         ),
+        ("a greeting in front", TEA, (robustness.GREETINGS[False][0], "Do you like tea?", "Yes.", "Why?"), TEA.rewrite),
+        ("a greeting in front", SINGER, (robustness.GREETINGS[True][0], *SINGER.dialogue.history, "他多大了？"), None),
         (
             "another name for a thing",
             DUNE,
