@@ -59,11 +59,11 @@ def read_utterance(utterance: str) -> tuple[str, list[int]]:
     places = [place for place in range(start, end) if quiet[place] != " " or quiet[place - 1] != " "]
     if places and tail and (mark := _last_mark(tail)) is not None:
         places.append(mark)
-    if places and _is_quoted("".join(text[place] for place in places)):
-        places = places[1:-1]
     if not places:
-        places = list(range(len(text)))
-    return "".join(text[place] for place in places), places
+        return text, list(range(len(text)))
+    if _is_quoted("".join(quiet[place] for place in places)):
+        places = places[1:-1]
+    return "".join(quiet[place] for place in places), places
 
 
 def _read_odd(found: re.Match[str]) -> str:
