@@ -12,8 +12,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from teo.errors import ConfigError, ModelError  # noqa: E402
-from teo.loading import ModelFolder, Role  # noqa: E402
+from teo.loading import DEFAULT_MODEL, ModelFolder, Role  # noqa: E402
 from teo.models import TeoConfig, TeoForConditionalGeneration  # noqa: E402
+from teo.runtime.torch_generator import load_model  # noqa: E402
+from teo.training.backbones import load_base  # noqa: E402
 from teo_lab.average import average  # noqa: E402
 from teo_lab.cli.app import app  # noqa: E402
 
@@ -53,6 +55,31 @@ def test_a_folder_that_is_given_twice_counts_twice(model: Path, tmp_path: Path) 
     average(tmp_path / "mean", [model, model, scaled(model, tmp_path / "b", 4)])
     mean, first = (TeoForConditionalGeneration.from_pretrained(each / "shared") for each in (tmp_path / "mean", model))
     assert torch.allclose(mean.embedding.weight, 2 * first.embedding.weight, atol=1e-6)
+
+
+def test_a_share_moves_the_first_towards_the_others(model: Path, tmp_path: Path) -> None:
+    folders = [str(tmp_path / "mean"), str(model), str(scaled(model, tmp_path / "b", 3)), "--share", "0.75"]
+    CliRunner().invoke(app, ["average", *folders], catch_exceptions=False)
+    mean, first = (TeoForConditionalGeneration.from_pretrained(each / "shared") for each in (tmp_path / "mean", model))
+    assert torch.allclose(mean.embedding.weight, 1.5 * first.embedding.weight, atol=1e-6)
+    with pytest.raises(ConfigError, match="share: expected a number from 0 to below 1, found 1"):
+        average(tmp_path / "mean", [model, model], share=1.0)
+
+
+def test_weights_that_all_have_alike_stay_as_they_are(model: Path, tmp_path: Path) -> None:
+    average(tmp_path / "mean", [model, model, model], share=0.3)
+    mean, first = (TeoForConditionalGeneration.from_pretrained(each / "shared") for each in (tmp_path / "mean", model))
+    assert all(weight.equal(first.state_dict()[name]) for name, weight in mean.state_dict().items())
+
+
+def test_an_exported_model_may_be_averaged_with_its_own_start(tmp_path: Path) -> None:
+    start, _ = load_base("teo-default")
+    start.save_pretrained(tmp_path / "start" / "weights")
+    roles = ModelFolder.load(DEFAULT_MODEL).roles
+    ModelFolder({name: Role("weights", role.prompt) for name, role in roles.items()}).save(tmp_path / "start")
+    average(tmp_path / "mean", [tmp_path / "start", Path("teo-default")], share=0.5)
+    mean = load_model(tmp_path / "mean" / "weights")
+    assert all(weight.equal(start.state_dict()[name]) for name, weight in mean.state_dict().items())
 
 
 def test_models_of_other_roles_have_no_mean(model: Path, tmp_path: Path) -> None:
