@@ -43,20 +43,32 @@ NAMES = {True: "阿尔法", False: "Zorvania"}
 """Names that no dialogue has, for a Chinese and for an English dialogue."""
 GREETINGS = {
     True: (
-        "您好，请问有什么可以帮您？",
-        "在的，亲，请讲",
-        "你好，我是小智，今天想聊点什么？",
-        "您好，欢迎光临绿源超市，请问需要点什么？",
-        "你好！很高兴为您服务。",
-        "您好，1024号客服为您服务，请问有什么问题？",
+        "您好，仁和口腔诊所，请问您是想预约还是咨询？",
+        "尊敬的客户您好，查话费请回复1，办套餐请回复2，转人工请回复0。",
+        "你好！我是人工智能助手，可以帮你写作、翻译、解答问题。",
+        "你终于来啦，我等你好久了！",
+        "您好，IT服务台，请问电脑出什么问题了？",
+        "亲亲，欢迎光临小鹿家居旗舰店，全场满200减30哦！",
+        "抱歉让您久等了，我是客服小林，请问订单号是多少？",
+        "我在听，请讲。",
+        "早上好！要听听今天的天气和新闻吗？",
+        "您好，请问您是要寄快递还是查快递呢？",
+        "Hi，我是小满，你的英语陪练，我们开始吧？",
+        "您好，这里是川味小馆，请问是堂食还是外卖？",
     ),
     False: (
-        "Hello! How can I help you today?",
-        "Hi there! What can I do for you?",
-        "Hi, this is Anna from Northwind support. How may I assist you?",
-        "Welcome to GreenMart! What are you looking for?",
-        "Hey! Ask me anything.",
-        "Good afternoon, thank you for contacting us. How may I help you?",
+        "I'm listening.",
+        "Good evening. Before we start, could I have your customer number, please?",
+        "Hey you! I was just thinking about you. How did you sleep?",
+        "Hi there! You're chatting with Sofia from Customer Care. How's it going today?",
+        "Hello! I'm an AI assistant. I can write, explain, translate, or just chat.",
+        "Yes? What can I do for you?",
+        "Greetings, traveler! Where would you like to go next?",
+        "Hi! Please choose: 1) Billing 2) Technical support 3) Talk to an agent",
+        "Welcome back! Shall we pick up where we left off?",
+        "Sorry for the wait, my name is Dev. I see you have a question about your bill?",
+        "Howdy! Ready to practice some Spanish?",
+        "Hello, I'm GridBot. Do you want to report a power outage or check your meter reading?",
     ),
 }
 """What an assistant may begin with, in Chinese and in English."""
@@ -121,9 +133,10 @@ def show(measured: Mapping[str, Any]) -> str:
 
 
 def _greet(row: Row, rng: random.Random) -> Row:
-    """Return a row that begins with an assistant's greeting."""
-    greeting = rng.choice(GREETINGS[holds_cjk(row.rewrite)])
-    return replace(row, dialogue=Dialogue((greeting, *row.dialogue.history), row.dialogue.utterance))
+    """Return a row that begins with an assistant's greeting; the two take turns."""
+    history = (rng.choice(GREETINGS[holds_cjk(row.rewrite)]), *row.dialogue.history)
+    speakers = ("user", *(("assistant", "user") * len(history)))[-len(history) - 1 :]
+    return replace(row, dialogue=Dialogue(history, row.dialogue.utterance, speakers))
 
 
 def _rename(row: Row) -> Row | None:

@@ -13,6 +13,7 @@ from teo.dialogue import Dialogue
 from teo.openings import is_opening, skip_openings
 
 OFFER, HELLO = "Hello! How can I help you today?", "hi there"
+WELCOME = "Welcome to Acme! This is Anna. How may I help you?"
 ASK, ANSWER = "Who wrote Dune?", "Frank Herbert."
 
 
@@ -85,6 +86,10 @@ def test_what_says_more_is_no_opening(turn: str, reason: str) -> None:
         ((HELLO, OFFER, "在吗", OFFER, ASK, ANSWER), (ASK, ANSWER), "several"),
         ((HELLO, ANSWER), (HELLO, ANSWER), "without it the assistant would begin"),
         ((HELLO, OFFER, ANSWER), (OFFER, ANSWER), "one is left to stand before it"),
+        ((WELCOME, ASK, ANSWER), (ASK, ANSWER), "the assistant begins and offers help"),
+        ((WELCOME, ANSWER), (WELCOME, ANSWER), "the user begins"),
+        ((WELCOME,), (WELCOME,), "nothing else was said"),
+        (("Welcome to Acme!", ASK, ANSWER), ("Welcome to Acme!", ASK, ANSWER), "no offer"),
         ((ASK, OFFER), (ASK, OFFER), "not at the start"),
         ((OFFER,), (), "nothing else was said"),
         ((HELLO, OFFER), (), "nothing else was said"),
@@ -98,6 +103,21 @@ def test_what_is_left_begins_with_the_user(history: tuple[str, ...], left: tuple
     assert (read.history, read.utterance) == (left, spoken.utterance), reason
     assert read.speakers == (spoken.speakers or ())[len(history) - len(left) :]
     assert (read is spoken) == (left == history)
+
+
+@pytest.mark.parametrize(
+    ("speakers", "left", "reason"),
+    [
+        (("assistant", "user", "assistant", "user"), 2, "an assistant's question after a greeting"),
+        (("user", "user", "assistant", "user"), 3, "a question of the user's"),
+        (None, 3, "a friend may have asked it"),
+    ],
+)
+def test_who_asks_after_a_greeting_decides(speakers: tuple[str, ...] | None, left: int, reason: str) -> None:
+    dialogue = Dialogue(("Good evening, checking in?", "Yes.", "Your room is 305."), "Where is it?", speakers)
+    assert len(skip_openings(dialogue).history) == left, reason
+    offer = Dialogue((WELCOME, "Yes.", "Your room is 305."), "Where is it?", speakers)
+    assert len(skip_openings(offer).history) == (3 if speakers and speakers[0] == "user" else 2), reason
 
 
 def test_the_rewrite_is_that_of_the_dialogue_without_its_openings() -> None:

@@ -14,11 +14,14 @@ from teo_lab.rows.build import build_rows
 from teo_lab.rows.settings import RowsRecipe
 
 SHIPPED = CONFIGS / "shipped"
-ROWS = [CONFIGS / "everyday.toml", *(SHIPPED / f"{name}.toml" for name in ("rows", "clean-rows", "research-rows"))]
+ROWS = [
+    CONFIGS / "everyday.toml",
+    *(SHIPPED / f"{name}.toml" for name in ("rows", "mend-rows", "clean-rows", "research-rows")),
+]
 
 
 def test_every_file_is_of_a_known_kind() -> None:
-    known = {*ROWS, *(SHIPPED / f"{name}.toml" for name in ("default", "clean", "research", "pretrain"))}
+    known = {*ROWS, *(SHIPPED / f"{name}.toml" for name in ("default", "mend", "clean", "research", "pretrain"))}
     found = {path for path in CONFIGS.rglob("*.toml") if path.parent.name != "paper"}
     assert found == known
     assert all(path.read_text(encoding="utf-8").startswith("# ") for path in found), "the first line says what it is"
@@ -33,6 +36,7 @@ def test_a_recipe_of_rows_is_valid(path: Path) -> None:
     ("model", "rows_file", "base"),
     [
         ("default", "rows", "teo-base"),
+        ("mend", "mend-rows", "teo-default"),
         ("clean", "clean-rows", "teo-base"),
         ("research", "research-rows", "runs/clean/weights"),
     ],

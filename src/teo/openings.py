@@ -1,8 +1,8 @@
 """Openings: greetings and offers of help at the start of a dialogue, of which nothing can be restored.
 
 Most chats begin with one ("Hello! How can I help you today?", 在吗, 您好，请问有什么可以帮您), and few of the dialogues
-that models learn from do. So the model reads a dialogue without them. A turn that says more ("Welcome to Acme!") is no
-opening.
+that models learn from do. So the model reads a dialogue without them. What says more ("Welcome to Acme!") is read,
+unless an assistant begins with it and offers help.
 """
 
 from __future__ import annotations
@@ -41,18 +41,26 @@ _PARTICLE = "[吗么呢呀啊哦哈噢哟]*"
 _CLAUSE = re.compile(
     rf"(?:(?:{_GREETING}){_PARTICLE}(?![a-z])\s*)*(?:(?:{'|'.join(_OFFERS)}){_PARTICLE})?", re.IGNORECASE
 )
+_FIRST_WORDS = re.compile(
+    rf"\W*(?:(?:{_GREETING}){_PARTICLE}(?![a-z])|welcome|thank(?:s| you) for (?:calling|contacting|choosing)|欢迎)",
+    re.IGNORECASE,
+)
 _MARKS = re.compile(r"\s*[,.!?;:，。！？；：、…~～]+\s*|\n+")
 
 
 def skip_openings(dialogue: Dialogue) -> Dialogue:
     """Return a dialogue without the openings at its start.
 
-    An even number of turns is left, or none: models are used to dialogues that the user begins.
+    An even number of turns is left, or none: models are used to dialogues that the user begins. So the greeting of an
+    assistant that begins may name a company or itself ("Welcome to Acme! How can I help?"), if something follows it.
     """
     history, count = dialogue.history, 0
     while count < len(history) and is_opening(history[count]):
         count += 1
-    count -= count and (len(history) - count) % 2
+    if count:
+        count -= (len(history) - count) % 2
+    elif len(history) % 2 and len(history) > 1 and _is_welcome(history[0], dialogue.speakers):
+        count = 1
     if not count:
         return dialogue
     return replace(dialogue, history=history[count:], speakers=dialogue.speakers and dialogue.speakers[count:])
@@ -60,5 +68,18 @@ def skip_openings(dialogue: Dialogue) -> Dialogue:
 
 def is_opening(turn: str) -> bool:
     """Tell whether a turn is nothing but greetings and offers of help."""
-    clauses = [clause for clause in _MARKS.split(turn.strip()) if clause] if len(turn) <= _LONGEST else []
+    clauses = _split(turn) if len(turn) <= _LONGEST else []
     return bool(clauses) and all(map(_CLAUSE.fullmatch, clauses))
+
+
+def _is_welcome(turn: str, speakers: tuple[str, ...] | None) -> bool:
+    """Tell whether a turn begins with a greeting and ends with an offer of help, or an assistant's with a question."""
+    if len(turn) > _LONGEST or not _FIRST_WORDS.match(turn) or (speakers and speakers[0] != "assistant"):
+        return False
+    asks = speakers is not None and turn.rstrip().endswith(("?", "？"))
+    return asks or _CLAUSE.fullmatch(_split(turn)[-1]) is not None
+
+
+def _split(turn: str) -> list[str]:
+    """Return the clauses of a turn."""
+    return [clause for clause in _MARKS.split(turn.strip()) if clause]
