@@ -34,8 +34,9 @@ _PARTS = ("encoder", "decoder", "tokenizer", "python")
 _ROBUST = """\
 Differences that should not matter, and the share of the rewrites that are as they should be, in percent of those that
 the model makes without the difference. Unrelated turns in front should change nothing; one turn, unlike two, gives the
-utterance to the other speaker. Polite words and typing errors should stand in the rewrite as the user typed them,
-and another name for a thing there too. Everyday dialogues are those held out of training
+utterance to the other speaker. A greeting is one of twelve that an assistant may begin with; about half of them are not
+read. Polite words and typing errors should stand in the rewrite as the user typed them, and another name for a thing
+there too. Everyday dialogues are those held out of training
 ([benchmarks/everyday](../benchmarks/everyday/README.md)), {everyday} of them; of the datasets, the first {rows} test
 rows. In brackets: rewrites compared; fewer than {fewest} are not shown."""
 _FEWEST = 20
