@@ -14,6 +14,7 @@ from teo.openings import is_opening, skip_openings
 
 OFFER, HELLO = "Hello! How can I help you today?", "hi there"
 WELCOME = "Welcome to Acme! This is Anna. How may I help you?"
+CALL = "Hi, my parcel from Acme is late. Hello"
 ASK, ANSWER = "Who wrote Dune?", "Frank Herbert."
 
 
@@ -90,6 +91,7 @@ def test_what_says_more_is_no_opening(turn: str, reason: str) -> None:
         ((WELCOME, ANSWER), (WELCOME, ANSWER), "the user begins"),
         ((WELCOME,), (WELCOME,), "nothing else was said"),
         (("Welcome to Acme!", ASK, ANSWER), ("Welcome to Acme!", ASK, ANSWER), "no offer"),
+        ((CALL, ASK, ANSWER), (CALL, ASK, ANSWER), "a greeting at its end is no offer"),
         ((ASK, OFFER), (ASK, OFFER), "not at the start"),
         ((OFFER,), (), "nothing else was said"),
         ((HELLO, OFFER), (), "nothing else was said"),

@@ -38,9 +38,9 @@ _OFFERS = [
 _PHRASES = {" ".join(phrase.split()) for phrase in f"{GREETINGS}; {_OTHER_GREETINGS}".split(";")}
 _GREETING = "|".join(sorted(map(re.escape, _PHRASES), key=lambda phrase: (-len(phrase), phrase)))
 _PARTICLE = "[吗么呢呀啊哦哈噢哟]*"
-_CLAUSE = re.compile(
-    rf"(?:(?:{_GREETING}){_PARTICLE}(?![a-z])\s*)*(?:(?:{'|'.join(_OFFERS)}){_PARTICLE})?", re.IGNORECASE
-)
+_OFFER = rf"(?:{'|'.join(_OFFERS)}){_PARTICLE}"
+_CLAUSE = re.compile(rf"(?:(?:{_GREETING}){_PARTICLE}(?![a-z])\s*)*(?:{_OFFER})?", re.IGNORECASE)
+_LAST_WORDS = re.compile(_OFFER, re.IGNORECASE)
 _FIRST_WORDS = re.compile(
     rf"\W*(?:(?:{_GREETING}){_PARTICLE}(?![a-z])|welcome|thank(?:s| you) for (?:calling|contacting|choosing)|欢迎)",
     re.IGNORECASE,
@@ -77,7 +77,7 @@ def _is_welcome(turn: str, speakers: tuple[str, ...] | None) -> bool:
     if len(turn) > _LONGEST or not _FIRST_WORDS.match(turn) or (speakers and speakers[0] != "assistant"):
         return False
     asks = speakers is not None and turn.rstrip().endswith(("?", "？"))
-    return asks or _CLAUSE.fullmatch(_split(turn)[-1]) is not None
+    return asks or _LAST_WORDS.fullmatch(_split(turn)[-1]) is not None
 
 
 def _split(turn: str) -> list[str]:
