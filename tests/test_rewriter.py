@@ -84,7 +84,8 @@ def test_messages_and_rows_and_turns_give_the_same() -> None:
         (["hi"], "😂😂👍🏽", "reaction"),
         (["hi"], "哈哈哈哈", "reaction"),
         (["hi"], "`rm -rf it`", "code"),
-        (["hi"], "b" * 500, "too-long"),
+        (["hi"], "what about it", "no-history"),
+        (["tea"], "b" * 500, "too-long"),
     ],
 )
 def test_what_is_kept_without_the_model_says_why(history: list[str], utterance: str, reason: str) -> None:
