@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
-from teo.errors import ConfigError
 from teo.models.configuration import TeoConfig
 from teo.models.layers import Attention, CopyHead, DecoderLayer, EncoderLayer, rotary_table
 
@@ -147,8 +146,6 @@ class TeoForConditionalGeneration(PreTrainedModel):
 
     def freeze(self, layers: int) -> None:
         """Keep the embeddings and the encoder's first layers out of training."""
-        if layers > len(self.encoder.layers):
-            raise ConfigError(f"model.frozen_layers: expected at most {len(self.encoder.layers)}, found {layers}")
         for part in (self.embedding, self.encoder.turn_embedding, self.encoder.embedding_norm):
             part.requires_grad_(False)
         for layer in self.encoder.layers[:layers]:

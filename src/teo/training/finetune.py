@@ -195,6 +195,8 @@ class Run:
         if frozen := self.config.model.frozen_layers:
             if not hasattr(model, "freeze"):
                 raise ConfigError(f"model.frozen_layers: only our own backbone has them, found {type(model).__name__}")
+            if frozen > (most := model.config.encoder_layers):
+                raise ConfigError(f"model.frozen_layers: expected at most {most}, found {frozen}")
             model.freeze(frozen)
         return model, codec
 
