@@ -36,7 +36,7 @@ def average(out: Path, folders: Sequence[Path], share: float = 0.0) -> None:
     if any(_prompts(ModelFolder.load(folder)) != _prompts(described) for folder in others):
         raise ModelError("average: expected models with the same roles, found different ones; train them alike")
     weights = sorted({role.folder for role in described.roles.values()})
-    each = (1 - share if share else len(others) / len(folders)) / len(others)
+    each = (1 - (share or 1 / len(folders))) / len(others)
     with disk_errors(out), whole_folder(out, *folders) as written:
         for name in weights:
             shutil.copytree(first / name, written / name)
