@@ -55,6 +55,20 @@ def test_rows_come_with_their_verdicts(judged: Path) -> None:
     assert rows[1].keys == MeaningKeys()
 
 
+@pytest.mark.parametrize(("sample", "count"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+def test_rows_of_a_sample_end_with_the_last_that_was_read(judged: Path, sample: int, count: int) -> None:
+    rewriter = rewriter_of(says("It is Ben."))
+    rows = [row.id for row in sheets.sampled_rows("task", Path(), rewriter, sample, judged)]
+    assert rows == sorted("abc", key=fingerprint)[:count], "in the order in which sheets are made"
+
+
+def test_unchanged_rows_of_a_sample_do_not_count(judged: Path) -> None:
+    rewriter = rewriter_of(says("x y"))
+    changed = [row.id for row in ROWS if row.dialogue.utterance != "x y"]
+    last = max(sorted("abc", key=fingerprint).index(name) for name in changed)
+    assert len(list(sheets.sampled_rows("task", Path(), rewriter, 2, judged))) == last + 1
+
+
 @pytest.mark.parametrize(
     ("text", "wording"),
     [

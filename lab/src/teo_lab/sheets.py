@@ -74,6 +74,22 @@ def judged_rows(name: str, data: Path, folder: Path = JUDGED) -> Iterator[Row]:
         yield replace(row, keys=replace(keys, judged=tuple(by_row.get(row.id, ()))))
 
 
+def sampled_rows(name: str, data: Path, rewriter: Rewriter, sample: int, folder: Path = JUDGED) -> Iterator[Row]:
+    """Yield the rows of a set with all verdicts, up to the last one whose rewrite was in a sample of N.
+
+    Of the rows after it only unchanged ones could be graded, and a confidence fitted to these would be wrong.
+    """
+    changed = 0
+    rows = _in_order(judged_rows(name, data, folder))
+    for row, result in zip(
+        rows, rewriter.rewrite_many([row.dialogue for row in rows], min_confidence=0.0), strict=True
+    ):
+        yield row
+        changed += result.changed
+        if changed == sample:
+            return
+
+
 def make_sheets(
     rewriter: Rewriter, names: Sequence[str], data: Path, out: Path, sample: int = 0, folder: Path = JUDGED
 ) -> dict[str, int]:
@@ -86,7 +102,7 @@ def make_sheets(
     out.mkdir(parents=True, exist_ok=True)
     for name in names:
         known = read_judged(name, folder)
-        rows = sorted(load_set(name, data), key=lambda row: fingerprint(row.id))
+        rows = _in_order(load_set(name, data))
         results = rewriter.rewrite_many([row.dialogue for row in rows], min_confidence=0.0)
         changed = [(row, result.rewrite) for row, result in zip(rows, results, strict=True) if result.changed]
         unread = []
@@ -145,6 +161,11 @@ def read_verdicts(file: Path, count: int) -> Mapping[int, Reading]:
     if missing := [number for number in range(1, count + 1) if number not in found]:
         raise DataError(f"{file}: expected a verdict for each of {count} lines, found none for line {missing[0]}")
     return found
+
+
+def _in_order(rows: Iterable[Row]) -> list[Row]:
+    """Return rows in the order in which samples are drawn from them."""
+    return sorted(rows, key=lambda row: fingerprint(row.id))
 
 
 def _item(row: Row, rewrite: str) -> dict[str, object]:

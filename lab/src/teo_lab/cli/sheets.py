@@ -59,20 +59,29 @@ def rows(
     *,
     data: DataFolder = Path("data"),
     sets: SetNames = None,
+    model: Annotated[str | None, typer.Option(help="With --sample: the model; by default the embedded one.")] = None,
+    sample: Annotated[
+        int, typer.Option(help="Only the rows up to the last of N rewrites that were judged; 0: all.", metavar="N")
+    ] = 0,
 ) -> None:
     """Write the rows of the sets with all verdicts, for `teo calibrate`. Prints the files.
 
-    Example: teo-lab sheets rows runs/judged --data data
+    Give the --sample that the sheets were made with.
+
+    Example: teo-lab sheets rows runs/judged --data data --set canard --sample 250
 
     Example: teo calibrate runs/own runs/judged/*.jsonl
     """
     from teo.files import write_jsonl
-    from teo_lab.sheets import SETS, judged_rows
+    from teo.rewriter import Rewriter
+    from teo_lab.sheets import SETS, judged_rows, sampled_rows
 
+    rewriter = Rewriter.from_pretrained(model) if sample else None
     for name in sets or SETS:
         file = out / f"{name}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_jsonl(file, (row.to_dict() for row in judged_rows(name, data)))
+        found = sampled_rows(name, data, rewriter, sample) if rewriter else judged_rows(name, data)
+        write_jsonl(file, (row.to_dict() for row in found))
         typer.echo(str(file))
 
 
