@@ -15,7 +15,7 @@ from checkout import ROOT
 
 TEO_LAYERS = """\
 version errors arguments files cores provenance
-dialogue units noise html_text plain_text edits alignment excerpts layouts placement rules openings wrappers traditional
+dialogue units noise html_text plain_text edits alignment excerpts layouts placement rules wrappers openings traditional
 models default
 runtime
 stages

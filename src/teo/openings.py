@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from teo.dialogue import Dialogue
 from teo.rules import GREETINGS
+from teo.wrappers import any_of
 
 _LONGEST = 120
 """Characters of an opening, at most."""
@@ -35,8 +36,7 @@ _OFFERS = [
     r"(?:很|非常)?(?:高兴|荣幸|乐意)能?[为帮]到?[您你](?:服务|解答)?",
     r"我是(?:[您你]的)?(?:智能|在线|人工|ai|语音|虚拟|专属)*(?:客服|助手|助理|机器人)",
 ]
-_PHRASES = {" ".join(phrase.split()) for phrase in f"{GREETINGS}; {_OTHER_GREETINGS}".split(";")}
-_GREETING = "|".join(sorted(map(re.escape, _PHRASES), key=lambda phrase: (-len(phrase), phrase)))
+_GREETING = any_of(f"{GREETINGS}; {_OTHER_GREETINGS}")
 _PARTICLE = "[吗么呢呀啊哦哈噢哟]*"
 _OFFER = rf"(?:{'|'.join(_OFFERS)}){_PARTICLE}"
 _CLAUSE = re.compile(rf"(?:(?:{_GREETING}){_PARTICLE}(?![a-z])\s*)*(?:{_OFFER})?", re.IGNORECASE)

@@ -43,7 +43,7 @@ _TAIL = 64
 """Characters of an utterance in which its last words are looked for."""
 
 
-def _any_of(phrases: str) -> str:
+def any_of(phrases: str) -> str:
     """Return a pattern of the phrases of a list, the longest first."""
     listed = {" ".join(phrase.split()) for phrase in phrases.split(";")}
     longest_first = sorted(listed, key=lambda phrase: (-len(phrase), phrase))
@@ -52,12 +52,12 @@ def _any_of(phrases: str) -> str:
 
 _MARKS = r"\s*(?:[,.!?;:，。！？；：、…~～]\s*)+"
 _FRONT = re.compile(
-    rf"\s*(?:(?:{_any_of(_FRONT_PHRASES)}){_MARKS}"
-    rf"|(?:{_any_of(_JOINED_WORDS)})\s+(?=\w)"
-    rf"|(?:{_any_of(_JOINED_CHARACTERS)})(?=[{CJK}]))",
+    rf"\s*(?:(?:{any_of(_FRONT_PHRASES)}){_MARKS}"
+    rf"|(?:{any_of(_JOINED_WORDS)})\s+(?=\w)"
+    rf"|(?:{any_of(_JOINED_CHARACTERS)})(?=[{CJK}]))",
     re.IGNORECASE,
 )
-_END = re.compile(rf"(?:{_MARKS}(?:{_any_of(_END_PHRASES)})|\s+(?:please|pls|plz))(?:{_MARKS})?\s*$", re.IGNORECASE)
+_END = re.compile(rf"(?:{_MARKS}(?:{any_of(_END_PHRASES)})|\s+(?:please|pls|plz))(?:{_MARKS})?\s*$", re.IGNORECASE)
 
 
 def find_core(utterance: str) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,6 +18,7 @@ from teo.data import load_rows
 from teo.data.row import MeaningKeys, Row, fingerprint
 from teo.errors import DataError, InputError
 from teo.files import write_jsonl
+from teo.result import Rewrite
 from teo.rewriter import Rewriter
 from teo.units import is_exact_match
 from teo_lab.paths import EVERYDAY, RESULTS
@@ -28,6 +30,8 @@ JUDGED = RESULTS / "judged"
 DATASETS = ("rewrite", "res200k", "task", "canard", "mudoco")
 SETS = (*(f"everyday-{part}-{language}" for part in ("dev", "held") for language in ("en", "zh")), *DATASETS)
 """The development rows whose rewrites are read; `everyday-test-en` and `-zh` are the benchmark, read once a release."""
+_PART = 256
+"""Rows that a model rewrites at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,7 @@ def sampled_rows(name: str, data: Path, rewriter: Rewriter, sample: int, folder:
     Of the rows after it only unchanged ones could be graded, and a confidence fitted to these would be wrong.
     """
     changed = 0
-    rows = _in_order(judged_rows(name, data, folder))
-    for row, result in zip(
-        rows, rewriter.rewrite_many([row.dialogue for row in rows], min_confidence=0.0), strict=True
-    ):
+    for row, result in _propose(rewriter, judged_rows(name, data, folder)):
         yield row
         changed += result.changed
         if changed == sample:
@@ -102,11 +103,10 @@ def make_sheets(
     out.mkdir(parents=True, exist_ok=True)
     for name in names:
         known = read_judged(name, folder)
-        rows = _in_order(load_set(name, data))
-        results = rewriter.rewrite_many([row.dialogue for row in rows], min_confidence=0.0)
-        changed = [(row, result.rewrite) for row, result in zip(rows, results, strict=True) if result.changed]
+        proposed = _propose(rewriter, load_set(name, data))
+        changed = ((row, result.rewrite) for row, result in proposed if result.changed)
         unread = []
-        for row, text in changed[: sample or None]:
+        for row, text in islice(changed, sample or None):
             key = (row.id, fingerprint(text))
             if _is_accepted(row, text):
                 known.setdefault(key, Judged(*key, "right", rewriter.name, readers=0))
@@ -163,9 +163,16 @@ def read_verdicts(file: Path, count: int) -> Mapping[int, Reading]:
     return found
 
 
-def _in_order(rows: Iterable[Row]) -> list[Row]:
-    """Return rows in the order in which samples are drawn from them."""
-    return sorted(rows, key=lambda row: fingerprint(row.id))
+def _propose(rewriter: Rewriter, rows: Iterable[Row]) -> Iterator[tuple[Row, Rewrite]]:
+    """Yield rows in the order in which samples are drawn from them, each with what a model makes of it.
+
+    The model rewrites a part of them at a time, so that a small sample of a large set takes no longer than it must.
+    """
+    ordered = sorted(rows, key=lambda row: fingerprint(row.id))
+    for start in range(0, len(ordered), _PART):
+        part = ordered[start : start + _PART]
+        records = rewriter.rewrite_many([row.dialogue for row in part], min_confidence=0.0)
+        yield from zip(part, records, strict=True)
 
 
 def _item(row: Row, rewrite: str) -> dict[str, object]:

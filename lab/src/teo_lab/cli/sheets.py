@@ -23,7 +23,7 @@ def make(
     sets: SetNames = None,
     model: Annotated[str | None, typer.Option(help="A model folder; by default the embedded model.")] = None,
     variant: Annotated[str | None, typer.Option(help="The pipeline; by default the model's own.")] = None,
-    sample: Annotated[int, typer.Option(help="Judge N rewrites of each set; 0: all.", metavar="N")] = 0,
+    sample: Annotated[int, typer.Option(min=0, help="Judge N rewrites of each set; 0: all.", metavar="N")] = 0,
 ) -> None:
     """Write sheets of the rewrites that nobody has read yet. Prints how many each has.
 
@@ -61,7 +61,8 @@ def rows(
     sets: SetNames = None,
     model: Annotated[str | None, typer.Option(help="With --sample: the model; by default the embedded one.")] = None,
     sample: Annotated[
-        int, typer.Option(help="Only the rows up to the last of N rewrites that were judged; 0: all.", metavar="N")
+        int,
+        typer.Option(min=0, help="Only the rows up to the last of N rewrites that were judged; 0: all.", metavar="N"),
     ] = 0,
 ) -> None:
     """Write the rows of the sets with all verdicts, for `teo calibrate`. Prints the files.
